@@ -96,7 +96,7 @@ BELOW_IN_PDE = {
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
     "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
-    "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz"},
+    "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "selection": STATED

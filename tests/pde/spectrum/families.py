@@ -14,8 +14,6 @@ import numpy as np
 import sympy
 from numpy.polynomial.legendre import Legendre, leggauss
 from scipy.linalg import eigh
-from scipy.optimize import brentq
-from scipy.special import jn_zeros, jv, yv
 
 import rannpde as rp
 
@@ -148,72 +146,3 @@ def potential(seed: int) -> tuple[rp.Problem, Reference, float]:
         a + length * shares, tuple(None if h is None else h / length for h in ends),
     )  # fmt: skip
     return problem, reference, unit
-
-
-def plane_shape(seed: int) -> tuple[rp.Problem, np.ndarray, int, float]:
-    """A drum with known eigenvalues in a random unit, place and orientation: problem, eigenvalues, count, tolerance.
-
-    Discs and annuli have zeros of Bessel functions and of their cross products, sectors those of order π n/angle,
-    rectangles sums of squares, and two triangles closed forms (equilateral: Lamé; right isosceles).
-    """
-    draw = np.random.default_rng(seed + 70_000)
-    unit = 10 ** draw.uniform(-3, 3)
-    place = unit * np.round(draw.uniform(-3, 3, 2), 3)
-    kind = ("annulus", "disc", "rectangle", "isosceles", "equilateral", "sector")[seed % 6]
-    size = float(np.round(draw.uniform(0.4, 2.0), 3)) * unit
-    turn = float(draw.uniform(0, 2 * np.pi))
-    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    number = np.arange(1, 25)
-    if kind in ("annulus", "disc"):
-        domain = rp.Ball(place.tolist(), size, names=("x", "y"))
-        share = float(np.round(draw.uniform(0.15, 0.7), 2))
-        values: list[float] = []
-        for order in range(14):
-            if kind == "disc":
-                roots = jn_zeros(order, 8)
-            else:
-                roots = _cross_zeros(order, share, 8)
-            values += [float(root / size) ** 2 for root in roots for _ in range(1 if order == 0 else 2)]
-        if kind == "annulus":
-            domain = domain - rp.Ball(place.tolist(), share * size, names=("x", "y"))
-    elif kind == "sector":
-        angle = float(draw.choice([np.pi / 2, np.pi, np.pi / 3]))
-        domain = rp.Ball(place.tolist(), size, names=("x", "y"))
-        rays = [(4 * np.cos(part * angle), 4 * np.sin(part * angle)) for part in (0, 0.5, 1)]
-        corners = [(0, 0), *rays]
-        domain = domain & rp.Polygon((place + size * np.array(corners) @ rotation.T).tolist())
-        values = [(float(root) / size) ** 2 for n in range(1, 9) for root in _bessel_zeros(np.pi * n / angle, 6)]
-    else:
-        corners = {"rectangle": [(0, 0), (1, 0), (1, 0.7), (0, 0.7)], "isosceles": [(0, 0), (1, 0), (0, 1)],
-                   "equilateral": [(0, 0), (1, 0), (0.5, np.sqrt(0.75))]}[kind]  # fmt: skip
-        domain = rp.Polygon((place + size * np.array(corners) @ rotation.T).tolist())
-        m, n = np.meshgrid(number, number, indexing="ij")
-        if kind == "rectangle":
-            grid = np.pi**2 * (m**2 + (n / 0.7) ** 2)
-        elif kind == "isosceles":
-            grid = np.where(m < n, np.pi**2 * (m**2 + n**2), np.inf)
-        else:
-            grid = 16 * np.pi**2 / 9 * (m**2 + m * n + n**2)
-        values = (grid[np.isfinite(grid)] / size**2).tolist()
-    problem = rp.Problem("-laplace(u) = lam*u", domain, {"boundary": "u = 0"}, eigenvalue="lam")
-    return problem, np.sort(values), int(draw.integers(1, 6)), 10 ** draw.uniform(-9, -3)
-
-
-def _bessel_zeros(order: float, count: int) -> np.ndarray:
-    """The first zeros of J of any order, by signs on a grid and Brent's method."""
-    grid = np.linspace(max(order, 0.5), order + 4 * count + 2 * order**0.34 + 4, 400)
-    values = jv(order, grid)
-    places = np.flatnonzero(values[1:] * values[:-1] < 0)[:count]
-    return np.array([brentq(lambda x: jv(order, x), grid[k], grid[k + 1], xtol=1e-14, rtol=1e-14) for k in places])
-
-
-def _cross_zeros(order: int, share: float, count: int) -> np.ndarray:
-    """The first zeros of J(x) Y(sx) - J(sx) Y(x): an annulus of inner radius s."""
-
-    def cross(x):
-        return jv(order, x) * yv(order, share * x) - jv(order, share * x) * yv(order, x)
-
-    grid = np.linspace(0.3, np.pi * (count + 1) / (1 - share) + 2 * order, 3000)
-    values = cross(grid)
-    places = np.flatnonzero(values[1:] * values[:-1] < 0)[:count]
-    return np.array([brentq(cross, grid[k], grid[k + 1], xtol=1e-14, rtol=1e-14) for k in places])

@@ -1,23 +1,10 @@
-"""Particular solutions on shapes with analytic modes: Bessel functions in random units and places, all in bounds."""
+"""Particular solutions on shapes with analytic modes: bounds by the largest value on the boundary."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import rannpde as rp
-from pde.spectrum.families import plane_shape
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_shapes_with_known_modes_in_any_unit(seed: int) -> None:
-    """Discs, annuli, sectors, rectangles and triangles: every eigenvalue within its bound, none missing."""
-    problem, known, count, tol = plane_shape(seed)
-    found = rp.eigen(problem, count, tol=tol, rng=seed)
-    rounding = 1e-12 * known[:count]
-    assert found.converged
-    assert (np.abs(found.values - known[:count]) <= found.bounds + rounding).all()
-    assert "none is missing" in found.counted
 
 
 def test_the_bound_of_moler_and_payne_for_an_annulus(tmp_path) -> None:

@@ -7,8 +7,11 @@ import pytest
 from scipy.special import jn_zeros, jnp_zeros
 
 import rannpde as rp
+from rannpde.domains.shapes.meshes import surface_mesh
 
 FIXED = {"boundary": "u = 0"}
+CLAMPED = {"boundary": ("u = 0", "dn(u) = 0")}
+PLATE = "laplace(laplace(u)) = lam*u"
 L_SHAPE = np.array([9.6397238440219, 15.197251926454, 2 * np.pi**2, 29.521481114145, 31.912635957138])
 """Three unit squares; Trefethen and Betcke 2006."""
 
@@ -123,15 +126,35 @@ def test_modes_vanish_at_the_boundary_and_satisfy_the_equation(tmp_path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"equation": "-laplace(u) = lam**2*u"}, "power 2"),
-        ({"equation": "-laplace(u) + i*u = lam*u", "parameters": {"i": 1j}}, "complex"),
         ({"equation": "-laplace(u) = lam*u_x"}, "derivative"),
+        ({"equation": "-i*laplace(u) = lam*u", "parameters": {"i": 1j}}, "complex number"),
+        ({"equation": "-laplace(u) = lam*u", "conditions": {"boundary": "u = lam*u"}}, "condition without"),
         ({"equation": "u_xx - u_yy = lam*u"}, "elliptic"),
+        ({"equation": "laplace(laplace(u)) = lam*laplace(u)", "conditions": CLAMPED}, "derivative"),
+        ({"equation": "u_xxxx + u_yyyy = lam*u", "conditions": CLAMPED}, "laplace"),
+        ({"equation": PLATE, "conditions": {"boundary": ("dn(u) = 0", "laplace(u) = 0")}}, "held or guided"),
+        ({"equation": PLATE, "conditions": {"boundary": ("u = 0", "u_xx = 0")}}, "none of"),
     ],
 )
 def test_what_shapes_cannot_do_is_refused(change: dict, message: str) -> None:
     with pytest.raises(rp.InputError, match=message):
         rp.eigen(drum(disc(1.0, (0, 0)), **change))
+
+
+def test_solids_of_triangles_are_refused_with_the_way_round() -> None:
+    pytest.importorskip("trimesh")
+    corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    solid = surface_mesh(corners, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)], None, None, None)
+    with pytest.raises(rp.InputError, match="4 flat triangles"):
+        rp.eigen(drum(solid))
+
+
+def test_a_torus_by_its_section() -> None:
+    """u = f(r, z) cos(mφ): a thin ring has the eigenvalues of the disc, shifted by (m² - 1/4)/r²."""
+    text = "-div(x*grad(u)) + 9/x*u = lam*x*u"
+    found = rp.eigen(drum(rp.Ball((50.0, 0.0), 1.0, names=("x", "z")), equation=text), 1, tol=1e-9)
+    assert found.converged
+    assert np.isclose(found.values[0], known_disc(1, False)[0] + 8.75 / 50**2, rtol=1e-6)
 
 
 def test_the_wrong_end_and_too_little_time_are_refused() -> None:
@@ -140,3 +163,60 @@ def test_the_wrong_end_and_too_little_time_are_refused() -> None:
         rp.eigen(square, which="highest")
     with pytest.raises(rp.InputError, match="seconds"):
         rp.eigen(drum(disc(1.0, (0, 0))), seconds=1e-6)
+
+
+def test_modes_of_flows_are_free_of_divergence_and_satisfy_momentum(tmp_path) -> None:
+    """Stokes on a disc: zeros of J₁, J₂; the pressure of the first, radial one is constant."""
+    text = ["-laplace(u) + p_x = lam*u", "-laplace(v) + p_y = lam*v", "u_x + v_y = 0"]
+    walls = {"boundary": ("u = 0", "v = 0")}
+    flow = rp.Problem(
+        text, disc(1.0, (0, 0)), walls, fields=("u", "v", "p"), eigenvalue="lam", incomplete=True
+    )  # fmt: skip
+    found = rp.eigen(flow, 3, tol=1e-5)
+    assert "none is missing" in found.counted
+    assert within(found, np.array([jn_zeros(1, 1)[0], *[jn_zeros(2, 1)[0]] * 2]) ** 2)
+    points = 0.6 * np.stack([np.cos(np.arange(5.0)), np.sin(np.arange(5.0))], axis=1)
+    for mode in found:
+        x, y, xx, yy = (mode.derivative(points, index) for index in ((1, 0), (0, 1), (2, 0), (0, 2)))
+        assert np.abs(x[:, 0] + y[:, 1]).max() < 1e-10
+        assert np.allclose(-xx[:, 0] - yy[:, 0] + x[:, 2], mode.value * mode(points)[:, 0], atol=1e-2)
+    again = rp.load(found.save(tmp_path / "flow.npz"))
+    assert (again[0](points) == found[0](points)).all()
+
+
+def test_flows_with_powers_or_in_space_are_refused() -> None:
+    text = ["-laplace(u) + p_x = lam**2*u", "-laplace(v) + p_y = lam**2*v", "u_x + v_y = 0"]
+    flow = rp.Problem(text, disc(1.0, (0, 0)), {"boundary": ("u = 0", "v = 0")}, eigenvalue="lam", incomplete=True)
+    with pytest.raises(rp.InputError, match="once"):
+        rp.eigen(flow)
+
+
+def test_plates_on_a_foundation_under_tension_and_turned() -> None:
+    """Supported: c μ² + t μ + k with the eigenvalues μ of the membrane; also a moment on straight edges."""
+    turned = rp.Polygon([(0, 0), (0.6, 0.8), (-0.2, 1.4), (-0.8, 0.6)])  # the unit square, turned
+    held = {"boundary": ("u = 0", "laplace(u) = 0")}
+    found = rp.eigen(drum(turned, held, "3*laplace(laplace(u)) - 40*laplace(u) + 7*u = lam*2*u"), 2, tol=1e-5)
+    squares = np.pi**2 * np.array([2.0, 5.0])
+    assert np.allclose(found.values, (3 * squares**2 + 40 * squares + 7) / 2, rtol=1e-8)
+    assert within(found, (3 * squares**2 + 40 * squares + 7) / 2)
+
+
+def test_clamped_and_supported_corners_of_an_l_shape() -> None:
+    """A re-entrant supported corner is refused with the system to state; that system has the squares."""
+    shape = rp.Polygon([(0, 0), (1, 0), (1, -1), (-1, -1), (-1, 1), (0, 1)])
+    with pytest.raises(rp.InputError, match="re-entrant"):
+        rp.eigen(drum(shape, {"boundary": ("u = 0", "laplace(u) = 0")}, PLATE))
+    system = rp.Problem(["-laplace(u) = w", "-laplace(w) = lam*u"], shape, {"boundary": ("u = 0", "w = 0")},
+                        eigenvalue="lam")  # fmt: skip
+    found = rp.eigen(system, 2, tol=1e-4)
+    assert within(found, L_SHAPE[:2] ** 2)
+
+
+def test_elastic_vibration_of_a_clamped_disc() -> None:
+    """Modes that only turn or only stretch: J₁ of √(λ/μ) r and of √(λ/(λ + 2μ)) r vanish at the edge."""
+    text = ["-(3*u_xx + u_yy + 2*v_xy) = lam*u", "-(v_xx + 3*v_yy + 2*u_xy) = lam*v"]
+    body = rp.Problem(text, disc(1.0, (0, 0)), {"boundary": ("u = 0", "v = 0")}, eigenvalue="lam")
+    found = rp.eigen(body, 8, tol=1e-6)
+    assert found.converged
+    turning = jn_zeros(1, 1)[0] ** 2
+    assert np.abs(found.values / turning - 1).min() < 1e-6

@@ -128,7 +128,7 @@ class CellPencil:
             total += 2 * float((inside * by_kind(np.abs(one.upper), one.same, around)).sum())
             total += float((around * by_kind(np.abs(one.corner), one.same, around)).sum())
         slope = sum(k * value ** (k - 1) * self.times_mass(weights, k) for k in range(1, self.degree + 1))
-        return total / max(abs(np.vdot(weights, slope)), 1e-300)
+        return total / max(float(np.abs(np.vdot(weights, slope))), 1e-300)
 
     def shifted(self, shift: complex) -> ShiftedCells:
         """The factorisation of P(shift)."""
@@ -280,7 +280,7 @@ def _arpack(
     """The largest eigenvalues (K,) of an operator and their vectors (N, K): those that were found."""
     size = int(np.prod(shape))
     operator = LinearOperator((size, size), matvec=applied, dtype=kind)
-    start = rng.standard_normal(size).astype(kind)
+    start: Array = rng.standard_normal(size).astype(kind)
     # symmetric operators have condition 1, others lose some digits anyway
     accuracy = EPS**0.8 if search is eigsh else EPS**0.7
     try:

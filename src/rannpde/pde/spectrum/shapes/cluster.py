@@ -21,8 +21,8 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 if TYPE_CHECKING:
     from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 
-NEIGHBOURS = 9
-"""Functions that are looked at round a wave number."""
+NEWTON_REACH, NEIGHBOURS = 0.1, 9
+"""Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
 
 
 @dataclass(frozen=True, eq=False)

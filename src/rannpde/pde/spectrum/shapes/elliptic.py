@@ -17,7 +17,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree
+from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
@@ -194,8 +194,7 @@ class EllipticCells:
         points, shares, owners, _ = samples[0]
         diffusion = self.form.at(points).diffusion
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / dim
-        tables = {index: sum(factor * one[3][index] for factor, one in zip((1, 1j), samples, strict=False))
-                  for index in indices}  # fmt: skip
+        tables = mode_tables(samples)
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
         squares = np.zeros(len(points))
         for k, one in enumerate(self.equations):

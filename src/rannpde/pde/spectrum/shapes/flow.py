@@ -24,7 +24,7 @@ from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolut
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, first_degree
+from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.weak.evaluation import sampled
@@ -135,8 +135,7 @@ class FlowModes:
         parts = self._recovered(pencil, mode)
         samples = [sampled(local, part, [(0, 0), *STREAM_INDICES]) for part in parts]
         points, shares, owners, _ = samples[0]
-        tables = {index: sum(factor * one[3][index] for factor, one in zip((1, 1j), samples, strict=False))
-                  for index in samples[0][3]}  # fmt: skip
+        tables = mode_tables(samples)
 
         def values(jet: Jet) -> Array:
             a, b = jet.index
@@ -150,10 +149,8 @@ class FlowModes:
             squares += np.abs(factor * one.residual(mode.value, known, len(points), values)) ** 2
         lengths = 2 * local.mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
         total = np.bincount(owners, shares * lengths**2 * squares / self.form.viscosity, local.mesh.count)
-        slopes = sum(
-            np.abs(tables[index][:, 0]) ** 2 * factor for index, factor in (((2, 0), 1), ((1, 1), 2), ((0, 2), 1))
-        )
-        energy = self.form.viscosity * float((shares * slopes).sum())
+        xx, xy, yy = (np.abs(tables[index][:, 0]) ** 2 for index in ((2, 0), (1, 1), (0, 2)))
+        energy = self.form.viscosity * float((shares * (xx + 2 * xy + yy)).sum())
         return total + sum(part.jumps for part in parts), max(energy, 1e-300)
 
     def refined(

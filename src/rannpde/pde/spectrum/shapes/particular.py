@@ -27,7 +27,7 @@ from rannpde.pde.spectrum.pencil import Pencil
 from rannpde.pde.spectrum.result import BOUNDARY_RESIDUALS, BOUNDARY_VALUES
 from rannpde.pde.spectrum.search import Found
 from rannpde.pde.spectrum.shapes.boundary_points import condition_kind
-from rannpde.pde.spectrum.shapes.cluster import ModeCluster
+from rannpde.pde.spectrum.shapes.cluster import NEWTON_REACH, ModeCluster
 from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary, solid_boundary
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily
@@ -39,8 +39,6 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SIGN_POINTS, NORM_POINTS = 256, 4096
 """Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
-NEWTON_REACH = 0.1
-"""Relative distance at which corrections find an eigenvalue, being of second order."""
 
 
 @dataclass(frozen=True, eq=False)

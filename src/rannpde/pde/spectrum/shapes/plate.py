@@ -12,12 +12,13 @@ others the terms are left out, and the condition is natural.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pi
 
 import numpy as np
 import sympy
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
@@ -28,15 +29,14 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
 from rannpde.pde.spectrum.shapes.plate_cells import PlateCells
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree
+from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.grading import SingularPoint, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.plate_form import BIHARMONIC
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakResolution
-
-FOURTH: tuple[MultiIndex, ...] = ((4, 0), (2, 2), (0, 4))
 
 
 class PlateModes:
@@ -108,6 +108,7 @@ class PlateModes:
     def pencil(self, resolution: WeakResolution) -> CellPencil:
         layer = HiddenLayer.sample(2, resolution.degree, self.weak, self.rng, self.mesher.curved)
         mesh = self.mesher.mesh(resolution.tree, layer)
+        self._require_pairs(mesh.conditions)
         local = PlateCells(self.form, mesh, layer, self.pause)
         groups = []
         for cell in range(mesh.count):
@@ -134,22 +135,32 @@ class PlateModes:
         energy, sums, mass = local.quotient(mode.weights, mode.traces, self.foundation, lambda x: self.masses(x)[1])
         return energy / mass, sums / abs(mass)
 
+    def _require_pairs(self, conditions: Sequence[Sequence[int]]) -> None:
+        """An InputError where an edge is neither held nor guided, or neither clamped nor supported."""
+        for numbers in conditions:
+            kinds = {self.form.kinds[number] for number in numbers}
+            if not (len(kinds & {0, 3}) == 1 and len(kinds & {1, 2}) == 1):
+                names = ", ".join(dict.fromkeys(self.form.pencil.conditions[number].name for number in numbers))
+                raise InputError(
+                    f"the edges of {names} must be held or guided (u = 0 or dn(laplace(u)) = 0), and clamped or "
+                    "supported (dn(u) = 0 or laplace(u) = 0): one of each"
+                )
+
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
         """Jumps of deflection and slope and (h/p)⁴ ∫ |residual|² / c of each cell, and the energy c ∫ |Δu|²."""
         local = pencil.local
         assert isinstance(local, PlateCells)
-        indices = [*FOURTH, (2, 0), (0, 2), (0, 0)]
+        indices = [*BIHARMONIC, (2, 0), (0, 2), (0, 0)]
         parts = mode.parts()
         samples = [sampled(local, WeightedFields(own[:, None]), indices) for own, _ in parts]
         points, shares, owners, _ = samples[0]
-        tables = {index: sum(f * one[3][index][:, 0] for f, one in zip((1, 1j), samples, strict=False))
-                  for index in indices}  # fmt: skip
+        tables = mode_tables(samples)
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        left = self.form.equation.residual(mode.value, known, len(points), lambda jet: tables[jet.index])
+        left = self.form.equation.residual(mode.value, known, len(points), lambda jet: tables[jet.index][:, 0])
         lengths = 2 * local.mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
         squares = shares * lengths**4 * np.abs(left) ** 2 / self.form.stiffness
         total = np.bincount(owners, squares, local.mesh.count)
-        energy = self.form.stiffness * float((shares * np.abs(tables[2, 0] + tables[0, 2]) ** 2).sum())
+        energy = self.form.stiffness * float((shares[:, None] * np.abs(tables[2, 0] + tables[0, 2]) ** 2).sum())
         return total + sum(local.jumps(own, trace) for own, trace in parts), max(energy, 1e-300)
 
     def refined(

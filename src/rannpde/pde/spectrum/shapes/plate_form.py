@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.boundary.sides import Side
 from rannpde.errors import InputError
 from rannpde.pde.problem.problem import Problem
@@ -98,11 +98,11 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
         raise refusal
     nx, ny = normals.T
     plain = np.ones(len(points))
-    wanted: dict[tuple[int, int], Array] = (
+    every: tuple[dict[MultiIndex, Array], ...] = (
         {(0, 0): plain}, {(1, 0): nx, (0, 1): ny}, {(2, 0): plain, (0, 2): plain},
         {(3, 0): nx, (1, 2): nx, (2, 1): ny, (0, 3): ny},
-    )[order]  # fmt: skip
-    if _proportional(found, wanted):
+    )  # fmt: skip
+    if _proportional(found, every[order]):
         return order
     straight = np.ptp(normals, axis=0).max() <= COMPUTED
     if order == 2 and straight:
@@ -114,10 +114,10 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
     raise refusal
 
 
-def _proportional(found: dict[tuple[int, ...], Array], wanted: dict[tuple[int, int], Array]) -> bool:
+def _proportional(found: dict[MultiIndex, Array], wanted: dict[MultiIndex, Array]) -> bool:
     """Whether coefficients (M,) are a multiple, at each point, of wanted ones."""
     indices = sorted(set(found) | set(wanted))
     one = np.stack([np.broadcast_to(found.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)
-    other = np.stack([np.broadcast_to(wanted.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)  # type: ignore[call-overload]
+    other = np.stack([np.broadcast_to(wanted.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)
     sizes = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return bool((np.abs(np.abs((one * other).sum(axis=1)) - sizes) <= COMPUTED * sizes).all() and (sizes > 0).all())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any, Protocol
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
@@ -74,6 +74,14 @@ def first_degree(tol: float, dim: int, settings: SpectrumSettings, weak: WeakSet
     """The degree of the first cells: so much for each digit."""
     start, per_digit = settings.shape_degree[dim - 2]
     return min(max(round(start - per_digit * log10(tol)), 3), weak.most_degree[dim - 1])
+
+
+def mode_tables(samples: Sequence[tuple[Array, Array, Array, dict[MultiIndex, Array]]]) -> dict[MultiIndex, Array]:
+    """Derivatives (M, F) of a mode from samples of its real and, where there is one, its imaginary part."""
+    real = samples[0][3]
+    if len(samples) == 1:
+        return real
+    return {index: table + 1j * samples[1][3][index] for index, table in real.items()}
 
 
 Pause = Callable[[], None]
