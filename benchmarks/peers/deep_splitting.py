@@ -40,7 +40,7 @@ def deep_splitting(
         design = columns(states[n])
         fit = np.linalg.solve(design.T @ design + 1e-6 * len(design) * np.eye(width + 1), design.T @ target)
         value = design @ fit
-        slope = _difference(lambda x, fit=fit, columns=columns: columns(x) @ fit, states[n], shift)
+        slope = _difference(columns, fit, states[n], shift)
     found = float(target.mean())
     print(
         f"peer, deep splitting, {name}: {found:.6g} (reference {reference:.9g}, {abs(found / reference - 1):.1e}) "
@@ -49,8 +49,10 @@ def deep_splitting(
     )  # fmt: skip
 
 
-def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, shift: float) -> np.ndarray:
+def _difference(
+    columns: Callable[[np.ndarray], np.ndarray], fit: np.ndarray, x: np.ndarray, shift: float
+) -> np.ndarray:
     """The radial part of the gradient, which is all of it for the two problems of the peer."""
     radius = np.linalg.norm(x, axis=1, keepdims=True)
     unit = np.divide(x, radius, out=np.zeros_like(x), where=radius > 0)
-    return (function(x + shift * unit) - function(x - shift * unit)) / (2 * shift)
+    return (columns(x + shift * unit) - columns(x - shift * unit)) @ fit / (2 * shift)

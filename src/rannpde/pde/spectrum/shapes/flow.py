@@ -17,9 +17,10 @@ from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.flow.assembly import FlowState, FlowSystem
-from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
