@@ -40,7 +40,7 @@ def deep_splitting(
         design = columns(states[n])
         fit = np.linalg.solve(design.T @ design + 1e-6 * len(design) * np.eye(width + 1), design.T @ target)
         value = design @ fit
-        slope = _difference(columns, fit, states[n], shift)
+        slope = _difference(columns, states[n], shift, fit)
     found = float(target.mean())
     print(
         f"peer, deep splitting, {name}: {found:.6g} (reference {reference:.9g}, {abs(found / reference - 1):.1e}) "
@@ -50,9 +50,13 @@ def deep_splitting(
 
 
 def _difference(
-    columns: Callable[[np.ndarray], np.ndarray], fit: np.ndarray, x: np.ndarray, shift: float
+    columns: Callable[[np.ndarray], np.ndarray], x: np.ndarray, shift: float, fit: np.ndarray | None = None
 ) -> np.ndarray:
-    """The radial part of the gradient, which is all of it for the two problems of the peer."""
+    """The radial part of the gradient, which is all of it for the two problems of the peer.
+
+    Of a function of points (M, d), or of its columns combined with the weights ``fit``.
+    """
     radius = np.linalg.norm(x, axis=1, keepdims=True)
     unit = np.divide(x, radius, out=np.zeros_like(x), where=radius > 0)
-    return (columns(x + shift * unit) - columns(x - shift * unit)) @ fit / (2 * shift)
+    change = columns(x + shift * unit) - columns(x - shift * unit)
+    return (change if fit is None else change @ fit) / (2 * shift)
