@@ -38,7 +38,7 @@ from rannpde.pde.trefftz.rows import (
     feature_values,
 )
 
-Cells = list[list[FeatureFamily]]
+CellFamilies = list[list[FeatureFamily]]
 """The families of each cell."""
 Resolutions = tuple[PlaneResolution, ...]
 """How many features each cell has."""
@@ -61,15 +61,15 @@ class CellsDiscretisation:
         """Where the iteration begins, cell by cell."""
         return tuple(law.first() for law in self.laws)
 
-    def families(self, resolution: Resolutions, rng: np.random.Generator) -> Cells:
+    def families(self, resolution: Resolutions, rng: np.random.Generator) -> CellFamilies:
         """A realisation of all laws."""
         return [law.families(own, rng) for law, own in zip(self.laws, resolution, strict=True)]
 
-    def columns(self, families: Cells) -> int:
+    def columns(self, families: CellFamilies) -> int:
         """The number N of all features."""
         return sum(family.columns for cell in families for family in cell)
 
-    def dense(self, families: Cells) -> int:
+    def dense(self, families: CellFamilies) -> int:
         """Columns of the largest dense factorisation, about: of a cell and its neighbours."""
         own = [sum(family.columns for family in cell) for cell in families]
         fronts = list(own)
@@ -80,14 +80,14 @@ class CellsDiscretisation:
             fronts[other] += own[cell]
         return max(fronts)
 
-    def network(self, families: Cells, weights: Array) -> CellsNetwork:
+    def network(self, families: CellFamilies, weights: Array) -> CellsNetwork:
         """The function with output weights (N,)."""
         ends = np.cumsum([sum(family.columns for family in cell) for cell in families])[:-1]
         own = zip(families, np.split(weights, ends), self.parts, self.laws, strict=True)
         networks = [TrefftzNetwork(tuple(cell), part, parts, law.form) for cell, part, parts, law in own]
         return CellsNetwork(tuple(networks), self.arrangement)
 
-    def values(self, families: Cells, points: Array) -> Array:
+    def values(self, families: CellFamilies, points: Array) -> Array:
         """All features (M, fields, N), zero outside of their cell."""
         homes = self.arrangement.locate(points)
         total = np.zeros((len(points), len(self.words.fields), self.columns(families)))
@@ -112,7 +112,7 @@ class CellsDiscretisation:
 
     # ---------------------------------------------------------------------------------------------------- rows
 
-    def rows(self, families: Cells, resolution: Resolutions, shift: float, factor: float = 1.0) -> BlockRows:
+    def rows(self, families: CellFamilies, resolution: Resolutions, shift: float, factor: float = 1.0) -> BlockRows:
         """Conditions on the boundary and continuity across faces; ``shift``, ``factor`` as in ``PlaneLaw.places``."""
         columns = tuple(sum(family.columns for family in cell) for cell in families)
         places, faces = self._points(resolution, shift, factor)
@@ -207,7 +207,7 @@ class CellsDiscretisation:
         curve = self.faces[cell][one.number]
         return curve >= 0 and self.arrangement.neighbour(cell, curve) == other
 
-    def _continuity(self, face: FacePoints, families: Cells) -> list[RowBlock]:
+    def _continuity(self, face: FacePoints, families: CellFamilies) -> list[RowBlock]:
         words, blocks = self.words, []
         pairs = self.conditions[face.curve, face.cells[0]].pairs
         indices, known = _indices(pairs), self._known(face)
@@ -230,7 +230,7 @@ class CellsDiscretisation:
     # ---------------------------------------------------------------------------------------------- refinement
 
     def refined(
-        self, resolution: Resolutions, errors: Mapping[int, float], target: float, slow: bool, families: Cells,
+        self, resolution: Resolutions, errors: Mapping[int, float], target: float, slow: bool, families: CellFamilies,
         weights: Array,
     ) -> Resolutions:  # fmt: skip
         """More features in the cells, and for the groups of these, whose errors are above the target."""
