@@ -345,7 +345,6 @@ WAITING = {
     "BLOCK",
     "CHECK_POINTS",
     "EVALUATIONS",
-    "GUESS_TOLERANCE",
     "NEWTON_STEPS",
     "SIDE_SAMPLES",
     "build",

@@ -30,7 +30,7 @@ HIGHEST_POWER = 4
 PENCIL_SAMPLES = 64
 """Points at which the sizes of coefficients are compared, or at which it is looked whether they vanish or vary."""
 
-Number = complex
+EigenvalueNumber = complex
 """An eigenvalue, real or complex; ``LinearTerm.complex`` hides the name of the type."""
 Coefficient = tuple[tuple[complex, sympy.Expr], ...]
 """A sum of complex numbers times real formulas of the coordinates."""
@@ -73,7 +73,7 @@ class LinearTerm:
         return found
 
     def residual(
-        self, value: Number, known: Mapping[sympy.Symbol, Array], count: int, mode: Callable[[Jet], Array]
+        self, value: EigenvalueNumber, known: Mapping[sympy.Symbol, Array], count: int, mode: Callable[[Jet], Array]
     ) -> Array:
         """Σ λ^k a ∂^α u (M,) of a mode, jet → its values (M,), real or complex."""
         total: Array = np.zeros(count, dtype=complex)

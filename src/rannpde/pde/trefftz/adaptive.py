@@ -35,7 +35,7 @@ class RowSystem(Protocol):
     def solved(self, cutoff: float) -> LeastSquares | BlockLeastSquares: ...
 
 
-class Discretisation(Protocol):
+class TrefftzDiscretisation(Protocol):
     """One network or cells of networks; ``Any`` is its own resolution, and its own list of families."""
 
     def first(self) -> Any: ...
@@ -117,7 +117,7 @@ class AdaptiveTrefftz:
     """The loop for one problem, whatever its features; defect : of the particular solutions, as an error inside."""
 
     problem: Problem
-    discretisation: Discretisation
+    discretisation: TrefftzDiscretisation
     defect: float
     tol: float
     monitor: Monitor

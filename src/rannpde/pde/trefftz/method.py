@@ -16,7 +16,13 @@ from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
-from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, AdaptiveTrefftz, Discretisation, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.adaptive import (
+    INSIDE_POINTS,
+    AdaptiveTrefftz,
+    TrefftzDiscretisation,
+    TrefftzIteration,
+    TrefftzResult,
+)
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
 from rannpde.pde.trefftz.cells.setting import CellsSetting, cells_setting
 from rannpde.pde.trefftz.constant_walls import stationary_walls
@@ -170,7 +176,7 @@ def _first_columns(problem: Problem, setting: TrefftzSetting, tuning: TrefftzTun
 def _discretisation(
     problem: Problem, setting: TrefftzSetting | CellsSetting, tol: float, tuning: TrefftzTuning,
     parts: Sequence[Sequence[Particular]],
-) -> Discretisation:  # fmt: skip
+) -> TrefftzDiscretisation:  # fmt: skip
     if isinstance(setting, CellsSetting):
         return setting.discretisation(problem, tol, tuning, parts)
     law, own = feature_law(problem, setting, tol, tuning), tuple(one.part for one in parts[0])

@@ -25,7 +25,7 @@ from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class _JudgedBox:
     """Eigenvalues with bounds, and the modes, each of size one; what is known of them."""
 
     values: Array
@@ -67,7 +67,7 @@ class BoxSolver:
         first = round((self.settings.dense / 2) ** (1 / self.form.dim))
         degrees = (first,) * self.form.dim
         before: _Level | None = None
-        best: _Judged | None = None
+        best: _JudgedBox | None = None
         least = np.inf
         while True:
             level = self._level(BoxSystem(self.form, degrees))
@@ -89,7 +89,7 @@ class BoxSolver:
                 return self._ended(best, best.status, best.detail)
             before, degrees = level, finer
 
-    def _ended(self, found: _Judged, status: Status, detail: str) -> Found:
+    def _ended(self, found: _JudgedBox, status: Status, detail: str) -> Found:
         real = are_real(found.values, found.bounds)
         functions: list[Parts] = []
         for function in found.functions:
@@ -173,7 +173,7 @@ class BoxSolver:
 
     # --------------------------------------------------------------------------------------------------------- errors
 
-    def _judged(self, before: _Level | None, level: _Level) -> _Judged:
+    def _judged(self, before: _Level | None, level: _Level) -> _JudgedBox:
         """Eigenvalues with bounds by residuals for self-adjoint problems, by the level before for others."""
         values, rounding = level.pairs.values, level.pairs.rounding
         functions = [_normalised(level.system.function(v)) for v in level.pairs.vectors]
@@ -201,7 +201,7 @@ class BoxSolver:
             detail = f"the error of eigenvalue {worst + 1} is up to {errors[worst]:.1e}"
             if rounding[worst] > 0.5 * errors[worst]:
                 status, detail = Status.STALLED, detail + ", by rounding"
-        return _Judged(
+        return _JudgedBox(
             values[chosen], errors[chosen], tuple(functions[k] for k in chosen), guaranteed, counted, status, detail
         )
 

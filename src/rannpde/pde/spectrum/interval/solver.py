@@ -36,7 +36,7 @@ cells could resolve, and modes tell by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class _JudgedInterval:
     """Eigenvalues, bounds and Legendre series of modes (C, fields, K) each, on cells; what is known of them."""
 
     values: Array
@@ -66,7 +66,7 @@ class IntervalSolver:
         settings = self.settings
         edges = self._first()
         target = max(0.1 * self.tol**0.5, COEFFICIENT_FLOOR)
-        best: _Judged | None = None
+        best: _JudgedInterval | None = None
         worst = np.inf
         while True:
             system = IntervalSystem(self.form, edges, settings.degree)
@@ -100,7 +100,7 @@ class IntervalSolver:
     def _record(self, edges: Array, size: int, estimate: float) -> None:
         self.request.recorded(self.iterations, len(edges) - 1, size, estimate)
 
-    def _ended(self, found: _Judged, status: Status, detail: str) -> Found:
+    def _ended(self, found: _JudgedInterval, status: Status, detail: str) -> Found:
         real = not self.form.complex and are_real(found.values, found.bounds)
         functions: list[Parts] = []
         for series in found.series:
@@ -186,7 +186,7 @@ class IntervalSolver:
 
     # --------------------------------------------------------------------------------------------------------- errors
 
-    def _judged(self, coarse: EigenPairs, finer: IntervalSystem) -> _Judged:
+    def _judged(self, coarse: EigenPairs, finer: IntervalSystem) -> _JudgedInterval:
         """The wanted eigenvalues of a second discretisation, with bounds from the first, residuals and rounding."""
         settings = self.settings
         fine = self._pairs(finer)
@@ -217,9 +217,9 @@ class IntervalSolver:
                 ", by rounding" if floor else ""
             )
             status = Status.STALLED if floor else Status.DISAGREE
-        return _Judged(values, errors, tuple(series[k] for k in chosen), finer.edges, counted, status, detail)
+        return _JudgedInterval(values, errors, tuple(series[k] for k in chosen), finer.edges, counted, status, detail)
 
-    def _relative(self, found: _Judged) -> Array:
+    def _relative(self, found: _JudgedInterval) -> Array:
         return np.asarray(found.bounds / np.maximum(np.abs(found.values), self.form.scale))
 
     def _residual(self, system: IntervalSystem, series: Array, value: complex) -> float:

@@ -25,7 +25,7 @@ def condition_kind(term: Any) -> int | None:
     return 1 if orders <= {0, 1} else None
 
 
-class BoundaryPoints:
+class BoundarySamples:
     """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
 
     def __init__(self, problem: Problem, boundary: CanonicalBoundary, places: Sequence[ConditionPoints]) -> None:

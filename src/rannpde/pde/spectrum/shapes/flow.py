@@ -35,7 +35,7 @@ STREAM_INDICES: tuple[MultiIndex, ...] = tuple((i, j) for i in range(4) for j in
 """Derivatives of stream functions that second derivatives of velocities need."""
 
 
-def flow_of(pencil: Pencil) -> tuple[FlowForm | None, str]:
+def flow_of_pencil(pencil: Pencil) -> tuple[FlowForm | None, str]:
     """The flow that a problem is without its eigenvalue, or why it is none; nothing where it does not look like one."""
     if len(pencil.fields) != 3 or pencil.problem.domain.dim != 2:
         return None, ""

@@ -14,7 +14,7 @@ from rannpde.pde.weak.basis import HiddenLayer, legendre_products
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.mesh import WeakMesh
 
-THIRD: tuple[MultiIndex, ...] = tuple((order - j, j) for order in range(4) for j in range(order + 1))
+UP_TO_THIRD: tuple[MultiIndex, ...] = tuple((order - j, j) for order in range(4) for j in range(order + 1))
 """Derivatives up to the third."""
 
 
@@ -47,7 +47,7 @@ class PlateCells:
         self.deflections = legendre_products(nodes, layer.degree)
         self.turns = legendre_products(nodes, layer.degree - 1)
         self.block = self.deflections.shape[1] + self.turns.shape[1]
-        self._columns = np.concatenate([layer._derived(layer._whole[0], index) for index in THIRD], axis=1)
+        self._columns = np.concatenate([layer._derived(layer._whole[0], index) for index in UP_TO_THIRD], axis=1)
         self._reference = self._tables(layer.grid[0])
         self._known: dict[tuple[float, ...], Array] = {}
         self.points, self.lengths = mesh.face_points(layer.nodes)
@@ -62,7 +62,7 @@ class PlateCells:
 
     def _tables(self, scaled: Array) -> Array:
         """Derivatives (M, 10, k) of the functions of a whole box at points of [-1, 1]²."""
-        return np.asarray((self.layer.legendre(scaled) @ self._columns).reshape(len(scaled), len(THIRD), -1))
+        return np.asarray((self.layer.legendre(scaled) @ self._columns).reshape(len(scaled), len(UP_TO_THIRD), -1))
 
     def tables(self, cell: int, points: Array | None = None) -> dict[MultiIndex, Array]:
         """Derivatives (M, k) of the functions of a cell at points (M, 2), or at those of its rule."""
@@ -81,7 +81,9 @@ class PlateCells:
                     self._known[key] = self._tables(scaled)
                 found = self._known[key]
         half = self.mesh.halfwidths[cell]
-        return {index: found[:, k] / np.prod(half ** np.array(index, dtype=float)) for k, index in enumerate(THIRD)}
+        return {
+            index: found[:, k] / np.prod(half ** np.array(index, dtype=float)) for k, index in enumerate(UP_TO_THIRD)
+        }
 
     def edges(self, cell: int) -> list[EdgeValues]:
         """All sides of a cell, faces and patches."""

@@ -18,7 +18,7 @@ from rannpde.pde.spectrum.result import TWO_DISCRETISATIONS, SpectrumIteration
 from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
 from rannpde.pde.spectrum.shapes.elliptic import EllipticCells
-from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of
+from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of_pencil
 from rannpde.pde.spectrum.shapes.plate import PlateModes
 from rannpde.pde.spectrum.shapes.plate_form import is_plate, shape_plate
 from rannpde.pde.spectrum.shapes.protocol import CellDiscretisation, ModeShape
@@ -63,7 +63,7 @@ def discretised(request: EigenRequest) -> CellDiscretisation:
         raise InputError("fields are periodic in some coordinates only, which shapes cannot be; use all or none")
     if is_plate(pencil):
         return PlateModes(shape_plate(pencil), tol, settings, rng, pause)
-    flow, reason = flow_of(pencil)
+    flow, reason = flow_of_pencil(pencil)
     if flow is not None:
         return FlowModes(flow, pencil, tol, settings, rng, pause)
     try:
