@@ -30,7 +30,7 @@ ADVICE = (
 
 def without_smoothing(problem: Problem) -> bool:
     """Whether no derivative in space is of a higher order than those in time, as in transport and waves."""
-    if not isinstance(problem.domain, SpaceTime):
+    if not isinstance(problem.domain, SpaceTime) or problem.parabolic is not None:
         return False
     jets = [jet for term in problem.interior for jet in term.expression.jets]
     in_time = max((jet.index[0] for jet in jets), default=0)
@@ -40,13 +40,14 @@ def without_smoothing(problem: Problem) -> bool:
 def jumps(values: Array) -> bool:
     """Whether values on an even grid jump: a change between neighbours hardly falls with the spacing.
 
-    Half the spacing halves the changes of a Lipschitz function, kinks included; √½ is a square root's.
+    Half the spacing halves the changes of a Lipschitz function, kinks included; √½ is a square root's. The least spacing
+    is two intervals, so that a mean value at the jump itself, as that of ``sign``, is stepped over.
 
     >>> grid = np.linspace(0, 1, 101)
     >>> jumps(np.sign(grid - 0.3)), jumps(np.abs(grid - 0.3)), jumps(np.sin(9 * grid))
     (True, False, False)
     """
-    near, far = (float(np.abs(values[step:] - values[:-step]).max()) for step in (1, 2))
+    near, far = (float(np.abs(values[step:] - values[:-step]).max()) for step in (2, 4))
     return near > 0.5**0.5 * far
 
 

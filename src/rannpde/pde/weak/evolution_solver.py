@@ -143,12 +143,21 @@ class EvolutionDiscretisation:
             found = residual + HybridSystem(system.local)._jumps(states[number], traces)
             span, before = ends[step] - before, ends[step]
             total += span * found
-            energy += span * size
+            energy += span * (size + self._moving_energy(states[number], speeds[order * number], system, ends[step]))
             if float(span * found.sum()) > worst:
                 worst, shown = float(span * found.sum()), HybridSolution(states[number], traces, np.zeros(shape[0]))
         for held in (one for row in self.evolution.rates for one in row):
             held.value = 0.0
         return total, energy, shown
+
+    def _moving_energy(self, state: Array, speed: Array, system: SemiDiscreteForm, time: float) -> float:
+        """u·M₁u over the time so far, and ∂_t u·M₂ ∂_t u: what the energy balance has beside the gradients.
+
+        A solution that does not vary in space has no other energy that its error could be compared with.
+        """
+        state, speed = state.reshape(len(state), -1), speed.reshape(len(speed), -1)
+        held = abs(float((state * system.weighted(1, state)).sum())) / time
+        return held + abs(float((speed * system.weighted(2, speed)).sum()))
 
     def _speeds(self, path: WeakTrajectory, step: int, derivative: Array) -> list[Array]:
         """∂_t and, of fields of second order, ∂_t² at the end of a step."""

@@ -218,7 +218,8 @@ class CellsLoop:
         if not self.agree:
             return estimate
         self.defect = self._defect(now)
-        if self.problem.incomplete:  # without all conditions, what is left in the equations grows unchecked
+        if self.problem.incomplete and self.stability <= MOST_AMPLIFICATION:
+            # without all conditions, what is left in the equations grows unchecked
             estimate = max(estimate, self.stability * max(whole, self._rounding))
             self.agree = estimate <= self.tol
         return self.defect if self.defect > self.tol else estimate
