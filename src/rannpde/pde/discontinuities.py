@@ -40,8 +40,8 @@ def without_smoothing(problem: Problem) -> bool:
 def jumps(values: Array) -> bool:
     """Whether values on an even grid jump: a change between neighbours hardly falls with the spacing.
 
-    Half the spacing halves the changes of a Lipschitz function, kinks included; √½ is a square root's. The least spacing
-    is two intervals, so that a mean value at the jump itself, as that of ``sign``, is stepped over.
+    Half the spacing halves the changes of a Lipschitz function, kinks included; √½ is a square root's. The least
+    spacing is two intervals, so that a mean value at the jump itself, as that of ``sign``, is stepped over.
 
     >>> grid = np.linspace(0, 1, 101)
     >>> jumps(np.sign(grid - 0.3)), jumps(np.abs(grid - 0.3)), jumps(np.sin(9 * grid))
