@@ -45,6 +45,8 @@ LARGE_RESIDUAL_NOTE = (
 )
 ROUNDING_SHARE = 0.1
 """Part of the estimated error that rounding in files may add."""
+ROUGHEST_ROUNDING = 1e-3
+"""No file is rounded by more than this, however rough the solution: pictures of it stay the same."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -474,7 +476,8 @@ class Solution:
         if isinstance(self.function, RoundedFunction) and not exact:
             # where nothing is known of the error, single precision is more than the solution is worth
             single = float(np.finfo(np.float32).eps)
-            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate if isfinite(self.estimate) else single)
+            justified = min(ROUNDING_SHARE * self.estimate, ROUGHEST_ROUNDING)
+            function, arrays = self.function.pack(justified if isfinite(self.estimate) else single)
         else:
             function, arrays = self.function.pack()
         header = {
