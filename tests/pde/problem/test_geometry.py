@@ -138,3 +138,14 @@ def test_lines_says_that_the_space_does_not_suit():
         {"start": rp.On("t=0", "u = 0"), "all": rp.On("boundary", "u = 0")},
     )
     assert "neither a box nor a ball" in rp.Lines().obstacles(timed)[0]
+
+
+def test_the_corners_of_a_polygon_alone_are_enough():
+    corners = [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [0, 2]]
+    rest = {"equations": ["laplace(u) = 1"], "conditions": {"boundary": "u = 0"}}
+    short = from_table(rest | {"domain": {"polygon": corners}})
+    assert short.domain.measure == pytest.approx(3)
+    assert (
+        to_table(short)["domain"]
+        == to_table(from_table(rest | {"domain": {"polygon": {"corners": corners}}}))["domain"]
+    )

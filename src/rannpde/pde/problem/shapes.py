@@ -72,6 +72,8 @@ def _with_holes(key: str, entries: dict[str, Any], parameters: Parameters) -> Do
     holes = rest.pop("without", [])
     listed = isinstance(holes, (list, tuple)) and len(holes) <= ENTRIES_LIMIT
     require(listed, f"{key}.without", holes, f"a list of at most {ENTRIES_LIMIT} shapes")
+    if isinstance(rest.get("polygon"), list) and not _tables(rest["polygon"]):  # corners alone say all
+        rest["polygon"] = {"corners": rest["polygon"]}
     kinds = [
         name for name in rest if name in READERS and isinstance(rest[name], (Mapping, list)) and _tables(rest[name])
     ]
