@@ -24,7 +24,7 @@ from rannpde.pde.flow.semidiscrete import FlowVector, SemiDiscreteFlow
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution, ForceSeries
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.evaluation import volume_points
-from rannpde.pde.weak.evolution_solver import LOOKS
+from rannpde.pde.weak.evolution_solver import INDICATOR_TIMES
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS
 from rannpde.rounding import COMPUTED
@@ -137,7 +137,7 @@ class FlowEvolutionDiscretisation:
         nodes = radau_tableau(stages).nodes
         times = (path.times[:-1, None] + np.diff(path.times)[:, None] * nodes).ravel()
         looks = (
-            {int(np.argmin(np.abs(times - start - (times[-1] - start) / 2**k))) for k in range(LOOKS)}
+            {int(np.argmin(np.abs(times - start - (times[-1] - start) / 2**k))) for k in range(INDICATOR_TIMES)}
             if count
             else set()
         )

@@ -27,7 +27,7 @@ from rannpde.pde.weak.semidiscrete import SemiDiscreteForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS, WeakDiscretisation, WeakResolution, WeakState
 
-LOOKS = 3
+INDICATOR_TIMES = 3
 """Times, each a quarter of the one after it, at which indicators are looked at."""
 
 
@@ -121,7 +121,9 @@ class EvolutionDiscretisation:
         """
         stages, space, fields = len(derivative), self.space, system.fields
         ends = path.times[1:] - path.times[0]
-        picked = sorted({int(np.searchsorted(ends, ends[-1] / 4**k - 1e-12 * ends[-1])) for k in range(LOOKS)})
+        picked = sorted(
+            {int(np.searchsorted(ends, ends[-1] / 4**k - 1e-12 * ends[-1])) for k in range(INDICATOR_TIMES)}
+        )
         shape = (system.mesh.count, fields, system.size)
         states = [path.vectors[(step + 1) * stages].reshape(shape) for step in picked]
         speeds = [one.reshape(shape) for step in picked for one in self._speeds(path, step, derivative)]

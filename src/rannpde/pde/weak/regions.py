@@ -25,7 +25,7 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.rounding import COMPUTED
 
-REGION_LOOKS = 64
+REGION_SAMPLES = 64
 """Points of the domain, and of each piece of an interface, beside which regions are looked for: areas show misses."""
 
 
@@ -73,7 +73,7 @@ def material_regions(domain: Domain, interfaces: Sequence[Interface]) -> tuple[M
     clip = padded(np.asarray(domain.bounds, dtype=float))
     try:
         solids = [interface_solid(one, clip) for one in interfaces]
-        places = [domain.sample(REGION_LOOKS, rng=0)]
+        places = [domain.sample(REGION_SAMPLES, rng=0)]
         for solid, _ in solids:
             places += [_beside(solid, clip)]
         points = np.concatenate(places)
@@ -107,8 +107,8 @@ def _beside(solid: Solid, clip: Array) -> Array:
     found = [np.empty((0, 2))]
     size = float(np.linalg.norm(clip[:, 1] - clip[:, 0]))
     for chart in solid.charts(clip):
-        piece = np.repeat(np.arange(chart.count), REGION_LOOKS)
-        share = np.tile((np.arange(REGION_LOOKS) + 0.5) / REGION_LOOKS, chart.count)[:, None]
+        piece = np.repeat(np.arange(chart.count), REGION_SAMPLES)
+        share = np.tile((np.arange(REGION_SAMPLES) + 0.5) / REGION_SAMPLES, chart.count)[:, None]
         points = chart.place(piece, share)
         step = 10 * PROBE * size * chart.outward(points)
         found += [points - step, points + step]
