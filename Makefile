@@ -1,4 +1,5 @@
 # make run   the main job, with figures to look at     make test   the test suite
+# make test-all  the same with the tests marked slow and all draws of random tests, about twice as long
 # make lint  style and types                           make bench  speed, as ratios measured side by side
 # make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html (CASES="wave-1d": some)
 # make peers PEERS=/path/to/python  other libraries, where that Python has them, beside this one
@@ -20,13 +21,16 @@ CASES ?=
 PEERS ?= $(BIN)/python
 SECONDS ?= 30
 
-.PHONY: run test smoke fuzz honesty randomised lint format bench pinnacle peers sensitivity docs dist clean
+.PHONY: run test test-all smoke fuzz honesty randomised lint format bench pinnacle peers sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
 
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+
+test-all: $(READY)
+	OPENBLAS_NUM_THREADS=1 RANNPDE_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # the least that another Python must pass, in an environment of its own that is thrown away: make smoke PYTHON=python3.13
 SMOKE := tests/test_names.py tests/test_grammar.py tests/network/test_network.py tests/pde/test_entry.py \

@@ -9,6 +9,7 @@ element, the rest by a direct solver. Scalar equations, heat, steady flow and mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import sympy
 from benchmarks.reference_solvers.elements import Elements, scalar, solved
 from benchmarks.reference_solvers.extra import ng, occ
 from benchmarks.reference_solvers.meshes import plane
+from rannpde.arrays import Array
 
 try:
     import netgen.meshing as meshing
@@ -210,3 +212,115 @@ def bar(spacing: float, order: int, lam: float, mu: float, load: float) -> Eleme
     found = ng.GridFunction(space)
     solved(form, right, found)
     return Elements(mesh, (found[0], found[1], found[2]), space.ndof)
+
+
+@dataclass(frozen=True, eq=False)
+class OddHalf:
+    """A function of the upper half of a square, continued with its sign changed to the lower one."""
+
+    half: Elements
+
+    @property
+    def size(self) -> int:
+        return self.half.size
+
+    def __call__(self, points: Array) -> Array:
+        return np.sign(points[:, 1])[:, None] * self.half(np.column_stack([points[:, 0], np.abs(points[:, 1])]))
+
+
+def half_slit(order: int, levels: int) -> Any:
+    """√r cos(θ/2) round the end of a crack, by its upper half: zero before the crack, insulated on it."""
+    shape = occ.Glue([occ.MoveTo(-1, 0).Rectangle(1, 1).Face(), occ.MoveTo(0, 0).Rectangle(1, 1).Face()])
+    for edge in shape.edges:
+        at = edge.center
+        edge.name = "before" if at.y < 1e-9 and at.x < 0 else "free" if at.y < 1e-9 or abs(at.x) < 1e-9 else "around"
+    for vertex in shape.vertices:
+        if abs(vertex.p.x) + abs(vertex.p.y) < 1e-9:
+            vertex.hpref = 1
+    around = ng.sqrt(0.5 * (ng.sqrt(ng.x**2 + ng.y**2) + ng.x))  # √r cos(θ/2) for θ below π
+    return OddHalf(scalar(plane(shape, 0.5, order, levels), order, 0.0, {"before": 0.0, "around": around}))
+
+
+def plate(spacing: float, order: int) -> Elements:
+    """A clamped plate under a unit load, by Hellan, Herrmann and Johnson's mixed method."""
+    mesh = plane(occ.MoveTo(0, 0).Rectangle(1, 1).Face(), spacing, 1)
+    space = ng.HDivDiv(mesh, order=order - 1) * ng.H1(mesh, order=order, dirichlet=".*")
+    (moment, w), (tested, v) = space.TnT()
+    n = ng.specialcf.normal(2)
+
+    def along(vector: Any) -> Any:
+        return vector - (vector * n) * n
+
+    form = ng.BilinearForm(space, symmetric=True)
+    form += (ng.InnerProduct(moment, tested) + ng.div(moment) * ng.grad(v) + ng.div(tested) * ng.grad(w)) * ng.dx
+    edges = ng.dx(element_boundary=True)
+    form += (-(moment * n) * along(ng.grad(v)) - (tested * n) * along(ng.grad(w))) * edges
+    right = ng.LinearForm(-v * ng.dx)
+    found = ng.GridFunction(space)
+    form.Assemble()
+    right.Assemble()
+    found.vec.data = form.mat.Inverse(space.FreeDofs(), "umfpack") * right.vec
+    return Elements(mesh, (found.components[1],), space.ndof)
+
+
+def rubber(order: int, levels: int, mu: float, lam: float) -> Elements:
+    """A neo-Hookean block pulled by a half in five steps of the load, Newton's method in each."""
+    shape = occ.MoveTo(0, 0).Rectangle(1, 1).Face()
+    for edge in shape.edges:
+        edge.name = "left" if edge.center.x < 1e-9 else "right" if edge.center.x > 1 - 1e-9 else "free"
+    for vertex in shape.vertices:
+        vertex.hpref = 1
+    mesh = plane(shape, 0.35, order, levels)
+    space = ng.VectorH1(mesh, order=order, dirichlet="left|right")
+    u = space.TrialFunction()
+    gradient = ng.Id(2) + ng.Grad(u)
+    volume = ng.Det(gradient)
+    energy = 0.5 * mu * (ng.InnerProduct(gradient, gradient) - 2 - 2 * ng.log(volume)) + 0.5 * lam * ng.log(volume) ** 2
+    form = ng.BilinearForm(space, symmetric=True)
+    form += ng.Variation(energy.Compile() * ng.dx)
+    found, step = ng.GridFunction(space), ng.GridFunction(space)
+    steps = 5
+    for _ in range(steps):
+        step.Set(ng.CF((0.5 / steps * ng.x, 0)))
+        found.vec.data += step.vec
+        for _ in range(25):
+            form.AssembleLinearization(found.vec)
+            rest, change, start = (found.vec.CreateVector() for _ in range(3))
+            form.Apply(found.vec, rest)
+            change.data = form.mat.Inverse(space.FreeDofs(), "sparsecholesky") * rest
+            start.data, before, share = found.vec, form.Energy(found.vec), 1.0
+            while share > 1e-3:  # no step that turns an element inside out, or adds energy
+                found.vec.data = start - share * change
+                if form.Energy(found.vec) <= before + 1e-12 * abs(before):
+                    break
+                share /= 2
+            if ng.Norm(change) < 1e-9:
+                break
+    return Elements(mesh, (found[0], found[1]), space.ndof)
+
+
+def obstacle(spacing: float, order: int, contact: float) -> Elements:
+    """-Δu ≥ -2 over u = 0 with the exact values around: active sets of a penalty that is below their error."""
+    shape = occ.MoveTo(-1, -1).Rectangle(2, 2).Face()
+    mesh = plane(shape, spacing, 1)
+    square = ng.x**2 + ng.y**2
+    around = 0.5 * (square - contact**2) - 0.5 * contact**2 * ng.log(square / contact**2)
+    space = ng.H1(mesh, order=order, dirichlet=".*")
+    u, v = space.TnT()
+    found = ng.GridFunction(space)
+    found.Set(around, definedon=mesh.Boundaries(".*"))
+    below = ng.GridFunction(ng.L2(mesh, order=0))  # elements in contact, which a penalty of what is below pushes up
+    for _ in range(40):
+        form = ng.BilinearForm(space, symmetric=True)
+        form += (ng.grad(u) * ng.grad(v) + 1e8 * below * u * v) * ng.dx
+        right = ng.LinearForm(-2 * v * ng.dx)
+        form.Assemble()
+        right.Assemble()
+        rest = right.vec.CreateVector()
+        rest.data = right.vec - form.mat * found.vec
+        found.vec.data += form.mat.Inverse(space.FreeDofs(), "sparsecholesky") * rest
+        before = below.vec.FV().NumPy().copy()
+        below.vec.FV().NumPy()[:] = ng.Integrate(found, mesh, element_wise=True).NumPy() < 0
+        if (below.vec.FV().NumPy() == before).all():
+            break
+    return Elements(mesh, (found,), space.ndof)

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import hankel1, jn_zeros, jv, y0
@@ -25,6 +26,8 @@ from benchmarks.linear_draws import drawn
 
 Array = np.ndarray
 MOTZ = 401.1624537452
+LIMIT = 600.0
+"""Seconds by the clock of one solve: on a machine that is shared, much more than those of the process."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,14 @@ def solved(
 ) -> Row:
     """One row; without an error of its own, the exact solution tells, or a second solve."""
     begin = time.process_time()
-    solution = rp.solve(problem, tol=tol, method="trefftz", seconds=120)
+    solution = rp.solve(problem, tol=tol, method="trefftz", seconds=LIMIT)
     seconds = time.process_time() - begin
     if error is not None:
         found = error(solution)
     elif problem.exact_solution is not None:
         found = max(solution.errors().values())
     else:
-        other = rp.solve(problem, tol=max(tol / 100, 1e-12), method="trefftz", rng=5, seconds=60)
+        other = rp.solve(problem, tol=max(tol / 100, 1e-12), method="trefftz", rng=5, seconds=LIMIT)
         points = problem.domain.sample(2000, rng=3)
         gap = solution.function(points) - other.function(points)
         found = float((np.linalg.norm(gap, axis=0) / np.linalg.norm(other.function(points), axis=0)).max())
@@ -90,19 +93,22 @@ def helmholtz(rng: np.random.Generator) -> Iterator[Row]:
                 f"laplace(u) + {wave_number!r}**2*u = 0", domain, {"boundary": "u = g(x, y)"}, functions={"g": wave},
                 exact={"u": lambda points, g=wave: g(*points.T)}, name=f"Helmholtz, {name}, k = {wave_number:.1f}",
             )  # fmt: skip
-            beside = _helmholtz_peer(width, height, wave_number) if name == "box" and k < 500 else ""
+            beside = _helmholtz_peer(name, width, height, wave_number) if k < 500 else ""
             yield solved(problem, 1e-10, goal, beside=beside)
 
 
-def _helmholtz_peer(width: float, height: float, k: float) -> str:
+def _helmholtz_peer(name: str, width: float, height: float, k: float) -> str:
     """Order 12, elements of three quarters of a wave length; a plane wave in place of the source."""
     if not peer.AVAILABLE:
         return ""
     import ngsolve as ng
 
     points = np.random.default_rng(0).uniform(0.05, 0.95, (200, 2)) * [width, height]
+    shape: dict[str, Any] = {"box": (0, 0, width, height)}
+    if name == "disc":
+        points, shape = 0.6 + 0.35 * (2 * points / [width, height] - 1), {"discs": [(0.6, 0.6, 0.55)]}
     return peer.scalar(
-        lambda: peer.plane_mesh(1.5 * np.pi / k, 12, box=(0, 0, width, height)), 12,
+        lambda: peer.plane_mesh(1.5 * np.pi / k, 12, **shape), 12,
         lambda mesh: ng.cos(0.6 * k * ng.x + 0.8 * k * ng.y), -(k**2),
         exact=lambda p: np.cos(k * p @ [0.6, 0.8]), points=points,
     )  # fmt: skip
@@ -237,7 +243,7 @@ def stokes(rng: np.random.Generator) -> Iterator[Row]:
     }  # fmt: skip
     equations = ["laplace(u) = p_x", "laplace(v) = p_y", "u_x + v_y = 0"]
     problem = rp.Problem(equations, domain, conditions, name="Stokes, channel with three discs")
-    yield solved(problem, 1e-8, "1e-10 in 2 s", beside=peer.stokes(discs))
+    yield solved(problem, 1e-10, "1e-10 in 2 s", beside=peer.stokes(discs))
 
     domain, discs = rp.Box(x=(0, 8), y=(0, 5)), []
     for i in range(8):
@@ -251,6 +257,14 @@ def stokes(rng: np.random.Generator) -> Iterator[Row]:
         ["3*u_xx + 0.7*u_yy + 2.3*v_xy = 0", load], domain, conditions, exact=exact, name="elasticity, forty holes"
     )
     yield solved(problem, 1e-8, "1e-8 in 2 s", beside=peer.elastic(discs))
+    walls = "x=0, x=8, y=0, y=5"
+    conditions = {
+        "walls": rp.On(tuple(walls.split(", ")), ["u = 0.1*x", "v = -0.03*y"]),
+        "holes": rp.On(f"boundary except {walls}", ["u = 0", "v = 0"]),
+    }
+    pulled = ["3*u_xx + 0.7*u_yy + 2.3*v_xy = 0", "3*v_yy + 0.7*v_xx + 2.3*u_xy = 0"]
+    problem = rp.Problem(pulled, domain, conditions, name="elasticity, forty holes that are held")
+    yield solved(problem, 1e-8, "not in the issue")
 
     width = float(rng.uniform(0.8, 1.2))
     problem = rp.Problem(

@@ -7,13 +7,14 @@ ratios, are empirical.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "rannpde" / "pde"
 MODULES = sorted(ROOT.rglob("*.py"))
-MOST = {"empirical": 276, "size": 267, "guard": 54}
+MOST = {"empirical": 250, "size": 290, "guard": 54}
 """Numbers in all of ``pde``, by kind; the aim is 80 empirical ones."""
 
 
@@ -54,6 +55,12 @@ def is_text(node: ast.stmt | None) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+@cache
+def read(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def numbers(tree: ast.Module) -> dict[str, tuple[bool, str]]:
     """Name of a number → whether its reason stands beside it, and its kind: module constants, fields of settings."""
     found = {}
@@ -74,7 +81,7 @@ def numbers(tree: ast.Module) -> dict[str, tuple[bool, str]]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_number_has_its_reason(path):
     """A constant is followed by a sentence about it (of several in a row, the last); a setting is in its docstring."""
-    found = numbers(ast.parse(path.read_text("utf-8")))
+    found = numbers(read(path))
     assert not [name for name, (told, _) in found.items() if not told]
 
 
@@ -84,7 +91,7 @@ def test_there_are_not_more_numbers_than_today():
         package = path.relative_to(ROOT).parts[0].removesuffix(".py")
         if package == "zoo":
             continue
-        for _, kind in numbers(ast.parse(path.read_text("utf-8"))).values():
+        for _, kind in numbers(read(path)).values():
             own = counts.setdefault(package, dict.fromkeys(MOST, 0))
             own[kind] += 1
     for name, own in sorted(counts.items(), key=lambda one: -one[1]["empirical"]):

@@ -6,10 +6,12 @@ import string
 import time
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from rannpde.errors import InputError
 from rannpde.grammar import (
     LENGTH_LIMIT,
@@ -40,6 +42,14 @@ def test_precedence_is_that_of_mathematics():
     assert str(build("-x**2", WORDS)) == "-x**2"
     assert str(build("2**3**2", WORDS)) == "512"
     assert str(build("x^2 - y - t", WORDS)) == "-t + x**2 - y"
+
+
+@pytest.mark.parametrize("value", [np.float64(1.5), np.float64(-2e-7), np.int64(3), np.float32(0.25)])
+def test_numbers_as_numpy_shows_them_are_numbers(value):
+    """``f"u = {value!r}"`` holds ``np.float64(1.5)``: the text that a program makes of a number is that number."""
+    assert build(f"x*{value!r}", WORDS) == build(f"x*({value.item()!r})", WORDS)
+    with pytest.raises(StatementError, match="not np"):
+        parse("np.sin(x)")
 
 
 def test_names_come_in_order_with_columns():
@@ -158,14 +168,14 @@ def test_limits_leave_room_for_real_equations():
     assert str(build("(" * depth + "x" + ")" * depth, WORDS)) == "x"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(120, 300), deadline=None)
 @given(st.text(alphabet=string.printable + "αβ∂²\x00", max_size=40))
 def test_any_text_is_read_or_refused_with_our_error(text):
     with suppress(InputError):
         read(text, WORDS)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(80, 200), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

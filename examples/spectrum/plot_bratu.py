@@ -12,23 +12,13 @@ the body ignites. Pseudo-arclength continuation goes around the fold.
 
 import os
 
-import matplotlib.pyplot as plt
-import numpy as np
-
 import rannpde as rp
 
 small = "RANNPDE_SMALL" in os.environ
 walls = {"boundary": "u = 0"}
-square = rp.Problem("laplace(u) + lam*exp(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), walls, parameters={"lam": 0.0})
+square = rp.Problem("laplace(u) + lam*exp(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), walls, parameters={"lam": 0.0},
+                    name="Bratu's problem on the unit square")  # fmt: skip
 found = rp.continuation(square, "lam", 5.5 if small else 2.0, 8.0, tol=1e-6 if small else 1e-8)
 (fold,) = found.folds
 print(f"fold at {fold.parameter:.9f} ± {fold.bound:.0e} (6.808124423 is known), hottest point {fold.extreme:.7f}")
-branch = found.branches[0]
-figure, axes = plt.subplots(figsize=(5, 3.8))
-for label, kind, line in (("stable", 0, "-"), ("unstable", 1, "--"), ("not resolved", -1, ":")):
-    own = np.sign(branch.unstable) == kind
-    if own.any():
-        axes.plot(branch.parameters[own], branch.extremes[own], line, label=label)
-axes.plot(fold.parameter, fold.extreme, "ko", label="fold")
-axes.set(xlabel=r"$\lambda$", ylabel="largest temperature $u$")
-axes.legend()
+figure = found.plot()

@@ -28,7 +28,7 @@ print(f"{int((np.real(rates.values) > 0).sum())} modes grow, the fastest at {np.
 jacobian = strength * np.array([[-1 + 2 * 0.9, 1.0], [-2 * 0.9, -1.0]])
 waves = np.linspace(0, 10, 300)
 curve = [np.linalg.eigvals(jacobian - np.diag([1, ratio]) * (np.pi * n) ** 2).real.max() for n in waves]
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4))
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
 x = np.linspace(0, 1, 300)[:, None]
 for mode in rates.modes[:3]:
     shape = np.real(mode(x))[:, 0]
@@ -38,5 +38,5 @@ for mode in rates.modes[:3]:
 right.plot(waves, curve, color="grey", zorder=0)
 right.axhline(0, color="black", linewidth=0.8)
 left.set(xlabel="$x$", ylabel="perturbation of $u$")
-left.legend(fontsize=7)
+figure.legend(loc="outside lower center", ncols=3)
 right.set(xlabel="half waves", ylabel="rate of growth", ylim=(-60, 70))

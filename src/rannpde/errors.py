@@ -67,6 +67,20 @@ def positive_number(argument: str, value: Any) -> float:
     return float(value)
 
 
+def random_generator(argument: str, value: Any) -> np.random.Generator:
+    """value as a generator of random numbers, refused unless it is a seed or a generator."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        reject(argument, value, "a whole number ≥ 0 or a numpy.random.Generator")
+
+
+def probability(argument: str, value: Any) -> float:
+    """value as float, refused unless it lies strictly between 0 and 1."""
+    require(is_real(value) and 0 < value < 1, argument, value, "a number between 0 and 1", "0.95 means 95 %")
+    return float(value)
+
+
 def is_real(value: Any) -> bool:
     """Whether value is one real number of Python or NumPy; True and False are none."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -33,6 +33,7 @@ DECIMAL_LIMIT = 300
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<type>np\.(?:float|int|uint)\d+(?=\())"  # NumPy's repr of a number, as f"u = {a!r}" writes it
     r"|(?P<name>[^\W\d]\w*)"
     r"|(?P<operator>\*\*|<=|>=|[-+*/^(),=<>\[\]])"
     r"|(?P<space>\s+)"
@@ -180,7 +181,7 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
         kind = str(match.lastgroup)
         if kind == "number":
             _check_number(text, match.group(), position)
-        if kind != "space":
+        if kind not in ("space", "type"):
             tokens.append((kind, match.group(), position))
         position = match.end()
     return [*tokens, ("end", "end of text", len(text))]

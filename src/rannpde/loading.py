@@ -27,7 +27,7 @@ from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.operator import Operator, unpack_operator
 from rannpde.pde.family.shape_family import ShapeFamily, nearest_to_middle
 from rannpde.pde.family.table import unpack_table
-from rannpde.pde.flow.method import FlowHistory
+from rannpde.pde.flow.history import FlowHistory
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
@@ -52,7 +52,7 @@ from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.files import unpack_trefftz
 from rannpde.pde.trefftz.history import TrefftzHistory
 from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
-from rannpde.pde.weak.method import WeakHistory
+from rannpde.pde.weak.history import WeakHistory
 
 HISTORIES: dict[
     str,

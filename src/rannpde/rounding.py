@@ -10,3 +10,11 @@ ROUNDED = 2**12 * EPS
 """9e-13: numbers that went through some thousand operations without cancellation agree to this relative difference."""
 COMPUTED = 2**22 * EPS
 """9e-10: formulas with differences, roots or quotients, which lose digits by cancellation, agree to this."""
+
+
+def difference_step(order: int = 1) -> float:
+    """Return the step, relative to the argument, of central differences of an order.
+
+    It balances truncation, step², with rounding, eps / step^order.
+    """
+    return float(EPS ** (1 / (order + 2)))

@@ -99,7 +99,12 @@ def test_a_reference_that_is_missing_is_named():
         read_reference("no-such-case")
 
 
-@pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
+SLOW = ("heat-inverse", "ns-2d-lt", "poisson-2d-ms")
+"""Small versions that take longest; other unknowns, flows and rough problems are among the rest."""
+SMALL = [pytest.param(case, marks=[pytest.mark.slow] if case.name in SLOW else [], id=case.name) for case in STATED]
+
+
+@pytest.mark.parametrize("case", SMALL)
 def test_a_small_version_is_solved(case):
     problem = stated(case, small=True)
     with warnings.catch_warnings():

@@ -110,6 +110,7 @@ def test_settings_are_the_goal_unless_given():
             Settings(**({"tol": 0.1, "seconds": 1.0} | wrong))
 
 
+@pytest.mark.slow  # beside a case that crashes
 def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
     """The small wave: solved, judged, drawn; the second time nothing runs, and other settings are another record."""
     message = []

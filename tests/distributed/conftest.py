@@ -1,4 +1,4 @@
-"""One real cluster of two processes for each module, and data that every fit of it takes."""
+"""One real cluster of two processes for all modules, and data that every fit of it takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import rannpde as rp
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[distributed.LocalCluster]:
     # a task that kills its workers is given up after two of them: each takes seconds to come back
     with (

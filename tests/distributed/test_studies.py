@@ -83,7 +83,11 @@ def test_cells_on_workers_are_those_of_one_machine_and_only_missing_ones_run(clu
 
 
 @pytest.mark.parametrize(
-    ("manner", "reason"), [("raise", "RuntimeError: no luck"), ("die", "2 workers died at one task")]
+    ("manner", "reason"),
+    [
+        ("raise", "RuntimeError: no luck"),
+        pytest.param("die", "2 workers died at one task", marks=pytest.mark.slow),  # each loads everything again
+    ],
 )
 def test_a_cell_that_fails_or_kills_its_workers_takes_no_other_with_it(cluster, tmp_path, manner, reason):
     study = difficult(manner)
@@ -156,6 +160,7 @@ def fragile(tmp_path):
             yield scheduler, address
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_loses_no_finished_record(fragile, tmp_path, monkeypatch):
     monkeypatch.setattr("rannpde.cluster.CONNECT_SECONDS", 2.0)  # also how long a client tries to come back
     scheduler, address = fragile

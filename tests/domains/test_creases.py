@@ -44,7 +44,7 @@ def test_the_circle_in_which_two_balls_meet():
         rp.Ball((0, 0, 0), 1, NAMES),
         cube(0, 1) - rp.Ball((0.4, 0.5, 0.5), 0.2, NAMES),
         cube(0, 1) - rp.Ball((0.4, 0.5, 0.5), 0.03, NAMES),  # a hollow no larger than the spacing of the points seen
-        cube(0, 1) & rp.Ball((0.5, 0.5, 0.5), 0.6, NAMES),
+        pytest.param(cube(0, 1) & rp.Ball((0.5, 0.5, 0.5), 0.6, NAMES), marks=pytest.mark.slow),  # its volume first
         rp.Box(x=(-1, 1), y=(-1, 1)) - rp.Box(x=(0, 1), y=(0, 1)),
     ],
     ids=["box", "ball", "hollow", "small hollow", "convex", "plane"],

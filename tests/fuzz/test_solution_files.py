@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 
+from draws import draws
 from rannpde.errors import FileError
 from rannpde.loading import load
 from rannpde.network import storage
@@ -16,7 +17,7 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
 
-CASES = max(60, int(os.environ.get("RANNPDE_FUZZ", "0")) // 100)
+CASES = max(draws(24, 60), int(os.environ.get("RANNPDE_FUZZ", "0")) // 100)
 """Forgeries of each file; every one is written, read and used, which takes some milliseconds."""
 JUNK = (None, True, -1, 0, 10**30, 1.5, float("1e308"), "", "x", [], {}, [[]], {"a": 1}, ["u", "v"])
 SOLVED = {

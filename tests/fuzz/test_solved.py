@@ -16,6 +16,7 @@ from time import process_time
 import numpy as np
 import pytest
 
+from draws import draws
 from fuzz.watch import report
 from rannpde.domains import Box, Interval, SpaceTime
 from rannpde.domains.domain import Domain
@@ -24,7 +25,7 @@ from rannpde.pde.problem.conditions import Condition, On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solve import solve
 
-COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or 24
+COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or draws(12, 24)
 """A tenth of the cases of other fuzzers: each of these is solved."""
 SECONDS = 1.0
 ALLOWED = 20.0

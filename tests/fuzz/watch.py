@@ -15,7 +15,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-CASES = int(os.environ.get("RANNPDE_FUZZ", "700"))
+from draws import draws
+
+CASES = int(os.environ.get("RANNPDE_FUZZ", draws(80, 700)))
 SECONDS = 5.0
 """Of the processor's time, so that a busy machine does not matter; a case takes milliseconds."""
 PATIENCE = 120.0

@@ -1,6 +1,7 @@
 """Random problems with known solutions: nothing that says it converged is wrong, and nothing hangs or breaks.
 
-The cheap families only, always the same seeds; ``make honesty COUNT=5000`` goes on from there with all of them.
+The cheap families only, always the same seeds, more of them in ``make test-all``; ``make honesty COUNT=5000`` goes on
+from there with all of them.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ import pytest
 
 import honesty.rough
 import honesty.spaces  # noqa: F401 (their families join the others)
+from draws import FULL, draws, seeds
 from honesty.cases import FAMILIES, case
 from honesty.judge import Tally, judge
 
 CHEAP = {
-    "transport": 6, "decaying_waves": 6, "forced_circle": 4, "pulse": 25, "backward_heat": 3,
-    "diffusion": 8, "reaction": 8, "divergence": 4, "inflow": 3, "wave": 6,
-    "stationary": 20, "layer": 43, "first_order": 30, "resonance": 1, "insulated": 1,
+    "transport": (2, 6), "decaying_waves": (3, 6), "forced_circle": (2, 4), "pulse": (6, 25), "backward_heat": (1, 3),
+    "diffusion": (3, 8), "reaction": (3, 8), "divergence": (2, 4), "inflow": (1, 3), "wave": (3, 6),
+    "stationary": (6, 20), "layer": (12, 43), "first_order": (9, 30), "resonance": (1, 1), "insulated": (1, 1),
 }  # fmt: skip
-"""Family → cases, so many that each family takes about five seconds; what once was found wrong is in test_known."""
+"""Family → cases in ``make test``, one or two seconds of each, and in ``make test-all``; what once was found wrong is
+in test_known."""
 SOUND = {
-    "fast_waves": 20, "motions": 8, "bent": 6, "shapes": 3, "moving_shapes": 2, "many_dimensions": 2, "vortices": 2,
-    "mixed_conditions": 4, "elasticity": 3, "contrast": 4, "crack": 4,
+    "fast_waves": (5, 20), "motions": (2, 8), "bent": (2, 6), "shapes": (2, 3), "moving_shapes": (1, 2),
+    "many_dimensions": (1, 2), "vortices": (1, 2), "mixed_conditions": (2, 4), "elasticity": (2, 3), "contrast": (2, 4),
+    "crack": (2, 4),
 }  # fmt: skip
 """Families whose last iteration is often far better than the one before, so that estimates may be too large."""
 SECONDS = 60.0
@@ -41,23 +45,23 @@ def test_every_family_is_run_here_or_is_known_to_be_expensive():
 
 @pytest.mark.parametrize("family", CHEAP)
 def test_what_converged_is_right(family):
-    tally = Tally()
-    for seed in range(CHEAP[family]):
+    tally, drawn = Tally(), seeds(family, *CHEAP[family])
+    for seed in drawn:
         tally.add(judge(case(seed, (family,)), SECONDS))
     print("\n" + tally.table())
     assert not tally.defects, "\n".join(map(str, tally.defects))
     counts = tally.counts[family]
-    assert counts["tried"] == CHEAP[family]
+    assert counts["tried"] == len(drawn)
     assert not counts["refused"]
     known = 0 if family == "backward_heat" else counts["tried"] - counts["unknown"]  # noise decides there
-    # estimates of a random problem are a matter of luck at the edge of the factor of ten
-    assert counts["honest"] >= 0.8 * known, tally.table()
+    # estimates of a random problem are a matter of luck at the edge of the factor of ten, more so in few draws
+    assert counts["honest"] >= (0.8 if FULL else 0.6) * known, tally.table()
 
 
 @pytest.mark.parametrize("family", SOUND)
 def test_what_converged_is_right_and_no_estimate_too_small(family):
     tally = Tally()
-    for seed in range(SOUND[family]):
+    for seed in seeds(family, *SOUND[family]):
         tally.add(judge(case(seed, (family,)), SECONDS))
     assert not tally.defects, "\n".join(map(str, tally.defects))
     counts = tally.counts[family]
@@ -66,7 +70,7 @@ def test_what_converged_is_right_and_no_estimate_too_small(family):
 
 
 def test_data_that_do_not_balance_are_refused_by_name():
-    for seed in range(4):
+    for seed in range(draws(2, 4)):
         found = judge(case(seed, ("unsupported",)), SECONDS)
         assert "refused" in found.words
         assert "a constant in u" in found.told

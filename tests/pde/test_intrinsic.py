@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import dawsn
 
 import rannpde as rp
+from draws import covering, draws
 from rannpde.pde.functions import Zero
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, turning_amplification, wavenumbers
 
@@ -22,7 +23,7 @@ def on_interval(equation: str, lower: float = 0.0, upper: float = 1.0) -> rp.Pro
     return rp.Problem(equation, rp.Interval(lower, upper), ENDS, incomplete=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(12, 30), deadline=None)
 @given(st.floats(1e-6, 1e6), st.floats(1e-3, 1e3))
 def test_the_wavenumber_of_an_oscillator_does_not_depend_on_units(wavenumber, factor):
     problem = on_interval(f"{factor!r}*u_xx + {factor * wavenumber**2!r}*u = 1")
@@ -74,8 +75,7 @@ def test_a_turning_point_amplifies_with_outflow_at_both_ends_only():
 
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
-@pytest.mark.parametrize("tol", [1e-2, 1e-6])
-@pytest.mark.parametrize("wavenumber", [37, 311.7, 500, 1234.5])
+@pytest.mark.parametrize(("wavenumber", "tol"), covering([37, 311.7, 500, 1234.5], [1e-2, 1e-6]))
 def test_oscillations_that_the_data_do_not_show_are_resolved(wavenumber, tol):
     """u_xx + k² u = 1 has smooth data and a solution of k/2π waves; unresolved, it once "converged" with error 0.94."""
     k = wavenumber
@@ -88,8 +88,7 @@ def test_oscillations_that_the_data_do_not_show_are_resolved(wavenumber, tol):
 
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
-@pytest.mark.parametrize("lower", [-1.0, -0.7])
-@pytest.mark.parametrize("epsilon", [0.1, 0.05, 0.03, 0.02, 0.01, 0.001])
+@pytest.mark.parametrize(("lower", "epsilon"), covering([-1.0, -0.7], [0.1, 0.05, 0.03, 0.02, 0.01, 0.001]))
 def test_outflow_at_both_ends_is_right_or_undetermined(epsilon, lower):
     """ε u'' = x u': layers at both ends, and between them a constant that exponentially small remainders determine."""
     ends = {"lower": rp.On(f"x={lower:g}", "u = 0"), "upper": rp.On("x=1", "u = 1")}
@@ -117,7 +116,12 @@ def test_an_eigenvalue_leaves_the_solution_undetermined(tol):
 
 
 @pytest.mark.parametrize(
-    "equation", ["u_x = -sqrt(u)", "u_x = 2*sqrt(abs(u))", "u_x = exp(exp(u))"], ids=["torricelli", "cusp", "explosion"]
+    "equation",
+    [
+        pytest.param("u_x = -sqrt(u)", id="torricelli"),
+        pytest.param("u_x = 2*sqrt(abs(u))", id="cusp"),
+        pytest.param("u_x = exp(exp(u))", id="explosion", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
 def test_terms_without_a_linearisation_are_named(equation):

@@ -8,7 +8,13 @@ import pytest
 import rannpde as rp
 
 
-@pytest.mark.parametrize("space", [{"x": (0, 1)}, {"x": (0, 1), "y": (0, 1)}], ids=["line", "square"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        pytest.param({"x": (0, 1)}, id="line"),
+        pytest.param({"x": (0, 1), "y": (0, 1)}, id="square", marks=pytest.mark.slow),
+    ],
+)
 def test_a_map_for_every_unknown_with_the_best_sensors(space):
     wave = "*".join(f"sin(pi*{name})" for name in space)
     problem = rp.Problem(

@@ -36,6 +36,17 @@ def burgers() -> rp.Solution:
     return rp.solve(problem, tol=1e-4)
 
 
+@pytest.fixture(scope="module")
+def burgers_page(burgers) -> str:
+    return page(burgers)
+
+
+@pytest.fixture
+def without_figure(monkeypatch):
+    """Pages without the figure of ``plot()``: it takes most of the time, and is drawn for every shape elsewhere."""
+    monkeypatch.setattr("rannpde.plotting.page.figure", lambda solution: "")
+
+
 def film_of(text: str, number: int = 0) -> dict:
     found = re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     return json.loads(found[number].replace("<\\/", "</"))
@@ -57,8 +68,8 @@ def test_it_holds_everything_and_points_nowhere(burgers, tmp_path):
         assert set(target) - {""} <= set(ids)
 
 
-def test_the_film_shows_the_solution_at_its_times(burgers):
-    film = film_of(page(burgers))
+def test_the_film_shows_the_solution_at_its_times(burgers, burgers_page):
+    film = film_of(burgers_page)
     assert film["labels"][0] == "t = 0"
     assert film["labels"][-1] == "t = 1"
     points = [np.array([pair.split(",") for pair in frame[0].split()], dtype=float) for frame in film["frames"]]
@@ -82,18 +93,17 @@ def test_the_film_shows_the_solution_at_its_times(burgers):
     ],
     ids=["plane", "plane in time", "solid", "solid in time", "interval", "four dimensions"],
 )
+@pytest.mark.usefixtures("without_figure")
 def test_every_dimension_has_its_films(made, names, panels):
     found = made()
     assert [film.coordinate for film in films(found, 5)] == names
     text = page(found)
     assert text.count('class="film"') == len(names)
     assert text.count("<figure>") == panels
-
-
-def test_slices_of_a_solid_are_cut_along_its_boundary():
-    film = film_of(page(CASES["cube"][0]()))
-    outlines = {frame[film["targets"].index(["film0-0-clip", "d"])] for frame in film["frames"]}
-    assert len(outlines) > 3  # the ball grows and shrinks through the slices
+    if names == ["z"]:
+        film = film_of(text)
+        outlines = {frame[film["targets"].index(["film0-0-clip", "d"])] for frame in film["frames"]}
+        assert len(outlines) > 3  # the ball grows and shrinks through the slices: they are cut along the boundary
 
 
 def test_a_march_that_ended_early_is_shown_up_to_its_end():
@@ -114,16 +124,11 @@ def test_a_march_that_ended_early_is_shown_up_to_its_end():
 
 
 def test_what_is_at_rest_has_no_streamlines():
-    """A flow that begins at rest: lines at later times, none at first."""
-    equations = ["u_t + p_x = laplace(u)", "v_t + p_y = laplace(v)", "u_x + v_y = 0"]
-    conditions = {
-        "t=0": ["u = 0", "v = 0"],
-        "boundary except y=1": ["u = 0", "v = 0"],
-        "y=1": ["u = 16*t**2*x**2*(1 - x)**2", "v = 0"],
-    }
-    domain = rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1))
-    still = rp.Problem(equations, domain, conditions, fields=("u", "v", "p"))
-    first, *later = rp.solve(still, tol=1e-1).plot().axes[:3]
+    """A flow that begins at rest, up to rounding: lines at later times, none at first."""
+    equations = {"x": "u_t + p_x = laplace(u)", "y": "v_t + p_y = laplace(v)", "mass": "u_x + v_y = 0"}
+    exact = {"u": "(t + 1e-15)*y", "v": "(t + 1e-15)*x", "p": "-x*y"}
+    flow = solution(equations, rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1)), exact, known=False)
+    first, *later = flow.plot().axes[:3]
     assert not first.collections[1:]
     assert all(len(axes.collections) > 1 for axes in later)
 
@@ -251,9 +256,9 @@ def test_in_a_browser_pages_of_spectra_and_families_fit_a_phone(tmp_path: Path):
 
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1300])
-def test_in_a_browser_the_slider_moves_and_nothing_is_cut_off(burgers, width, tmp_path: Path):
+def test_in_a_browser_the_slider_moves_and_nothing_is_cut_off(burgers_page, width, tmp_path: Path):
     result = "{out, size, shown, smallest: Math.min(...letters), cut, inView}"
-    found, said = measured(page(burgers), width, tmp_path, SLIDE, result)
+    found, said = measured(burgers_page, width, tmp_path, SLIDE, result)
     assert not re.findall(r".*CONSOLE.*", said), said
     assert found["size"]["scroll"] <= found["size"]["client"], "the page scrolls sideways"
     assert found["out"] == []

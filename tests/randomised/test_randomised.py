@@ -1,6 +1,6 @@
 """Random problems as users state them: none is confidently wrong, none crashes, and most are solved.
 
-A small part of what ``make randomised COUNT=1000`` runs, always the same seeds.
+A small part of what ``make randomised COUNT=1000`` runs, always the same seeds; twice as many in ``make test-all``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from draws import draws
 from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
 from randomised.problems import SHAPES, Frame, user_problem
 from randomised.wider import wider_problem
@@ -21,7 +22,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 
-SEEDS = range(24)
+SEEDS = range(draws(12, 24))
 SECONDS = 120.0
 """Far more than any of them needs, so that a busy machine does not decide."""
 
@@ -33,7 +34,7 @@ def test_a_user_problem_is_solved_or_honestly_not(seed):
     assert result.outcome == SOLVED, result
 
 
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", range(100, 100 + draws(3, 5)))
 def test_a_problem_of_the_wider_generator_is_no_defect(seed):
     result = classify(wider_problem(seed), SECONDS)
     assert not result.defect, result
@@ -41,7 +42,7 @@ def test_a_problem_of_the_wider_generator_is_no_defect(seed):
 
 def test_the_solutions_are_those_of_the_problems():
     """A manufactured solution leaves nothing in any equation or condition, up to rounding."""
-    for problem in (*map(user_problem, range(100, 112)), *map(wider_problem, range(10))):
+    for problem in (*map(user_problem, range(100, 100 + draws(5, 12))), *map(wider_problem, range(draws(4, 10)))):
         seed, problem = problem.seed, problem.problem()
         assert problem.exact_solution is not None
         for name, left in held_out_residual(problem, problem.exact_solution).items():
@@ -49,7 +50,7 @@ def test_the_solutions_are_those_of_the_problems():
 
 
 def test_every_kind_of_shape_and_condition_is_drawn():
-    problems = [user_problem(seed) for seed in range(400)]
+    problems = [user_problem(seed) for seed in range(draws(150, 400))]
     assert {one.kind.split(", ")[1] for one in problems} == set(SHAPES)
     assert {one.kind.split(", ")[0] for one in problems} == {"stationary", "evolution", "elasticity"}
     assert {name.split()[0] for one in problems for name in one.conditions} == {"start", "value", "flux", "Robin"}
@@ -90,7 +91,7 @@ def harmonic(domain: Domain, factor: float, angle: float, shift: tuple[float, fl
 
 
 @pytest.mark.parametrize("shape", PLAIN)
-@pytest.mark.parametrize("draw", range(2))
+@pytest.mark.parametrize("draw", range(draws(1, 2)))
 def test_nothing_depends_on_units_position_or_decimals(shape, draw):
     """A shape in other units and elsewhere: the same iterations up to one, the same accuracy up to a factor."""
     rng = np.random.default_rng([draw, *map(ord, shape)])
@@ -113,7 +114,7 @@ def test_rotated_shapes_are_solved_too(shape):
     assert turned.errors()["u"] <= 1e-6
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(draws(16, 40)))
 def test_boxes_with_decimals_get_few_first_cells(seed):
     """One rounding between a side and the bounds once made a layer of cells 1e-16 thin, and a million others."""
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from rannpde.errors import FileError, InputError
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS, chapters
@@ -207,7 +208,7 @@ STUDIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=draws(100, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STUDIES)
 def test_whatever_a_file_holds_is_a_study_or_refused(content: dict) -> None:
     """Nothing but InputError leaves; what is accepted can be hashed and listed."""

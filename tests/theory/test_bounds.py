@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from draws import draws
 from rannpde.domains import SpaceTime
 from rannpde.errors import InputError
 from rannpde.network.laws import Gaussian, HeavyTailed
@@ -100,7 +101,7 @@ def test_left_side_of_the_lemma_agrees_with_its_closed_integral(d, p, q):
     assert float(check.left) == pytest.approx(exp(log_parseval_left(psi, d + 1, p, q)), rel=5 * 1e-3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=draws(6, 15), deadline=None)
 @given(
     width=st.floats(0.5, 2.0),
     centre=st.floats(-1.0, 1.0),

@@ -146,15 +146,17 @@ def relative_l2(
 
 
 def relative_errors(approximation: Array, exact: Array) -> Array:
-    """|approximation - exact| / |exact| in l² of each column: (M, K) and (M, K) give (K,), absolute where exact is 0.
+    """|approximation - exact| / |exact| in l² of each column: (M, K) and (M, K) give (K,).
+
+    Where the exact column is 0, it is the root mean square of the approximation.
 
     For values at given points, unchecked; ``relative_l2`` checks and tells how uncertain the number is.
 
-    >>> relative_errors(np.array([[1.0, 0.5], [1.0, 0.0]]), np.array([[2.0, 0.0], [2.0, 0.0]])).tolist()
+    >>> relative_errors(np.array([[1.0, 0.5], [1.0, 0.5]]), np.array([[2.0, 0.0], [2.0, 0.0]])).tolist()
     [0.5, 0.5]
     """
     norms = np.linalg.norm(exact, axis=0)
-    errors: Array = np.linalg.norm(approximation - exact, axis=0) / np.where(norms > 0, norms, 1.0)
+    errors: Array = np.linalg.norm(approximation - exact, axis=0) / np.where(norms > 0, norms, np.sqrt(len(exact)))
     return errors
 
 

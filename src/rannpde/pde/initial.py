@@ -6,11 +6,12 @@ the way, as before the ignition of a flame, two least-squares solutions may agre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
+from scipy.optimize import OptimizeResult
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import checkpoint
@@ -20,6 +21,8 @@ from rannpde.pde.problem.evolution import Component
 from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
+from rannpde.pde.time.integrator import blows_up
+from rannpde.rounding import ROUNDED
 
 TOLERANCE = 1e-7
 """Relative tolerance of the guess, far inside the region from which Newton's method converges."""
@@ -27,6 +30,8 @@ SMALL = 1e-2
 """Absolute tolerance of the guess, relative to its relative tolerance and the initial values."""
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
+BLOW_UP = 10**6
+"""Growth, relative to the initial values, at which it is asked whether a solution grows faster than exponentially."""
 
 
 def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | None:
@@ -40,6 +45,50 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
     >>> bool(abs(integrated(problem).derivative(np.array([[9.0]]), (0,))[0, 0] - np.sin(9)) < 1e-6)
     True
     """
+    found = _integration(problem, tolerance)
+    if found is None or not found[1].success:
+        return None
+    guess, path = found
+    with np.errstate(all="ignore"):
+        first = guess.rate(np.array([[path.t[0]]]), path.y[:, :1])
+    return replace(guess, path=path.sol, regular=bool(np.isfinite(first).all()))
+
+
+def blow_up_point(problem: Problem) -> float | None:
+    """Return where the solution of an initial value problem becomes infinite; None where no integration shows that.
+
+    >>> from rannpde.domains import Interval
+    >>> problem = Problem("u_x = u**2", Interval(0, 3), {"x=0": "u = 0.5"})
+    >>> round(blow_up_point(problem), 4)
+    2.0
+    """
+    start = None if problem.periodic or problem.domain.dim > 1 else _start(problem)
+    if start is None:
+        return None
+    scale = max(map(abs, start[1].values())) or 1.0
+
+    def grown(time: float, state: Array) -> float:
+        return float(BLOW_UP - np.abs(state).max() / scale)
+
+    grown.terminal = True  # type: ignore[attr-defined]
+    found = _integration(problem, TOLERANCE, grown)
+    if found is None:
+        return None
+    path = found[1]
+    if path.status < 0:  # no step leads on: a logarithm, or a slope, becomes infinite
+        return float(path.t[-1])
+    if path.status == 0:
+        return None
+    sizes = np.abs(path.y).max(axis=0) / scale
+    # the size at the event is the limit, up to the accuracy of its root
+    return float(path.t[-1]) if blows_up(path.t - path.t[0], sizes, 0.5 * BLOW_UP) else None
+
+
+def _integration(problem: Problem, tolerance: float, event: Any = None) -> tuple[Integrated, Any] | None:
+    """The rates of an initial value problem and its integration up to the end or an event; None for other problems.
+
+    Where the limit of evaluations is reached while steps have become tiny, the integration ends there without success.
+    """
     start = None if problem.periodic else _start(problem)
     if start is None:
         return None
@@ -52,14 +101,14 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
         return None
     lower, upper = problem.domain.bounds[0]
     guess = Integrated(problem, solved, tuple(values), None)
-    used = [0]
+    times: list[float] = []
     sizes = np.abs(np.array(list(values.values())))  # a solution may begin small and grow: errors grow with it
     scales = np.where(sizes > 0, sizes, sizes.max() or 1.0)
 
     def rate(time: float, state: Array) -> Array:
         checkpoint()
-        used[0] += 1
-        if used[0] > EVALUATIONS:
+        times.append(time)
+        if len(times) > EVALUATIONS:
             raise _TooLong
         return guess.rate(np.array([[time]]), state[:, None])[:, 0]
 
@@ -67,14 +116,14 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
         with np.errstate(all="ignore"):
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method="LSODA", rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True,
+                method="LSODA", rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True, events=event,
             )  # fmt: skip
-    except (_TooLong, ValueError, FloatingPointError):
+    except _TooLong:
+        stuck = abs(times[-1] - times[EVALUATIONS // 2]) <= ROUNDED * abs(upper - lower)
+        return (guess, OptimizeResult(success=False, status=-1, t=times[-1:])) if stuck else None
+    except (ValueError, FloatingPointError):
         return None
-    with np.errstate(all="ignore"):
-        first = guess.rate(np.array([[begin]]), np.array(list(values.values()))[:, None])
-    regular = bool(np.isfinite(first).all())
-    return Integrated(problem, solved, tuple(values), path.sol, regular) if path.success else None
+    return guess, path
 
 
 def starting_point(problem: Problem) -> float | None:

@@ -20,7 +20,7 @@ class Status(Enum):
     EVENT = "a terminal event ended the integration in time, and two adaptive iterations agree up to it"
     DISAGREE = "the last two adaptive iterations do not agree to the tolerance"
     STALLED = "more features do not bring the adaptive iterations together"
-    VETOED = "the adaptive iterations agree, but the solution does not satisfy its equations"
+    RESIDUAL_TOO_LARGE = "the adaptive iterations agree, but the solution does not satisfy its equations"
     UNDETERMINED = "the equations and conditions do not determine the solution"
     NEWTON = "the Gauss–Newton iteration did not converge"
     INTEGRATOR = "the integrator could not go on"
@@ -87,11 +87,13 @@ class Monitor:
     progress : called with a Progress after every step
     budget : the time that the solve may take
     kept : how to make the best solution so far
+    residuals : whether residuals on held-out points are told: a second solve is only compared with the first
     """
 
     progress: Callable[[Progress], None] | None = None
     budget: Budget = field(default_factory=Budget)
     kept: Kept = field(default_factory=Kept, compare=False)
+    residuals: bool = True
 
     @property
     def elapsed(self) -> float:

@@ -6,7 +6,7 @@ vanish on a region (the interior, a side, a slice), or at given points for measu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,29 @@ def jets_of(state: State, fields: tuple[str, ...], points: Array, jets: Iterable
     return {jet: derivatives[jet.index][:, fields.index(jet.field)] for jet in jets}
 
 
+def jets_at(
+    state: State, fields: tuple[str, ...], asked: Sequence[tuple[Array, Sequence[Jet]]]
+) -> list[dict[Jet, Array]]:
+    """Return the values of jets at several sets of points (M, n); those that ask for the same derivatives are evaluated
+    together, and a set that is asked for twice once."""
+    alike: dict[frozenset[tuple[int, ...]], list[int]] = {}
+    for number, (_, jets) in enumerate(asked):
+        alike.setdefault(frozenset(jet.index for jet in jets), []).append(number)
+    found: list[dict[Jet, Array]] = [{} for _ in asked]
+    for indices, own in alike.items():
+        if not indices:
+            continue
+        distinct = {id(asked[k][0]): asked[k][0] for k in own}
+        starts = dict(zip(distinct, np.cumsum([0, *map(len, distinct.values())]).tolist(), strict=False))
+        every = [Jet(field, index) for field in fields for index in sorted(indices)]
+        values = jets_of(state, fields, np.concatenate(list(distinct.values())), every)
+        for k in own:
+            points, jets = asked[k]
+            start = starts[id(points)]
+            found[k] = {jet: values[jet][start : start + len(points)] for jet in jets}
+    return found
+
+
 def gradient(state: State, points: Array) -> Array:
     """Return ∂_l of every field, (M, fields, n)."""
     axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
@@ -94,8 +117,28 @@ def gradient(state: State, points: Array) -> Array:
 
 def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
     """Return the residual (M,) of a loss term for these functions at points of its region."""
+    jets = jets_of(state, vocabulary.fields, points, _stated(term, vocabulary))
+    return _residual(term, state, vocabulary, points, data, jets)
+
+
+def term_residuals(terms: Sequence[Term], state: State, vocabulary: Vocabulary, points: Sequence[Array]) -> list[Array]:
+    """Return the residuals (M,) of many terms, each at points of its own, which are evaluated together."""
+    asked = [(own, _stated(term, vocabulary)) for term, own in zip(terms, points, strict=True)]
+    every = jets_at(state, vocabulary.fields, asked)
+    return [
+        _residual(term, state, vocabulary, own, term.data if own is term.points else None, jets)
+        for term, own, jets in zip(terms, points, every, strict=True)
+    ]
+
+
+def _stated(term: Term, vocabulary: Vocabulary) -> list[Jet]:
+    return [jet for jet in term.expression.jets if jet.field in vocabulary.fields]
+
+
+def _residual(
+    term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None, jets: dict[Jet, Array]
+) -> Array:
     expression, known = term.expression, term.known(points, vocabulary, data)
-    jets = jets_of(state, vocabulary.fields, points, [j for j in expression.jets if j.field in vocabulary.fields])
     if expression.functionals:
         assert term.surroundings is not None
         jets |= functional_values(
@@ -144,8 +187,13 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
     sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
     sums: dict[str, tuple[float, float]] = {}
-    for term in problem.terms:
-        residual, size = _residual_and_size(term, state, problem, interior, everywhere, sizes, generator)
+    sampled = [_held_out_points(term, interior, generator) for term in problem.terms]
+    outside = [k for k, term in enumerate(problem.terms) if term.kind != "interior"]
+    asked = [(sampled[k], problem.terms[k].expression.jets) for k in outside]
+    own = dict(zip(outside, jets_at(state, problem.fields, asked), strict=True))
+    for number, term in enumerate(problem.terms):
+        jets = own.get(number, everywhere)
+        residual, size = _residual_and_size(term, problem, sampled[number], jets, everywhere, sizes)
         before = sums.get(term.name, (0.0, 0.0))
         sums[term.name] = (before[0] + residual**2, before[1] + size**2)
     ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in sums.items()}
@@ -153,34 +201,34 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     if len(focus):
         near = jets_of(state, problem.fields, focus, needed)
         for term in problem.interior:
-            residual, size = _residual_and_size(term, state, problem, focus, near, sizes, generator)
+            residual, size = _residual_and_size(term, problem, focus, near, near, sizes)
             ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
     return ratios
 
 
+def _held_out_points(term: Term, interior: Array, rng: np.random.Generator) -> Array:
+    """Points of a term's own region, or those inside."""
+    if term.kind == "interior" or term.points is not None:
+        return interior if term.points is None else term.points
+    region: Any = term.region
+    return np.asarray(region.sample(1 if region.is_point else len(interior), rng=rng))
+
+
 def _residual_and_size(
     term: Term,
-    state: State,
     problem: Problem,
-    interior: Array,
+    points: Array,
+    jets: Mapping[Jet, Array],
     everywhere: Mapping[Jet, Array],
     sizes: Mapping[str, float],
-    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return root mean squares of the residual and of Σ |summand|, bounded below by the partial derivatives.
 
-    The partial derivatives are multiplied by the sizes of their jets; in conditions these are sizes inside the domain,
-    of the derivatives of the same order in all directions of space: where a field does not vary along y, rounding in
-    u_y = 0 is small compared with u_x.
+    jets : at the points of the term; everywhere : at points inside. The partial derivatives are multiplied by the sizes
+    of their jets; in conditions these are sizes inside the domain, of the derivatives of the same order in all
+    directions of space: where a field does not vary along y, rounding in u_y = 0 is small compared with u_x.
     """
-    expression, points = term.expression, interior
-    jets: Mapping[Jet, Array] = everywhere
-    if term.kind != "interior":
-        region: Any = term.region
-        points = (
-            term.points if term.points is not None else region.sample(1 if region.is_point else len(interior), rng=rng)
-        )
-        jets = jets_of(state, problem.fields, points, expression.jets)
+    expression = term.expression
     values = term.known(points, problem.vocabulary, term.data)
     values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
     parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)

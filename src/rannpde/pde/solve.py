@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,24 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.domains import SpaceTime
-from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
+from rannpde.errors import (
+    InputError,
+    choose,
+    is_real,
+    positive_integer,
+    positive_number,
+    random_generator,
+    reject,
+    require,
+    suggestion,
+)
 from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
+from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.discontinuities import shock_advice
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.family.solver import MemberTask, solve_family
+from rannpde.pde.flow.method import Flow
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -28,12 +41,13 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
-from rannpde.pde.outputs.goal import goal_tolerances, solve_for_outputs
+from rannpde.pde.outputs.goal import goal_tolerances, solve_by_adjoints, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.weak.method import WeakCells
 from rannpde.progress import Asked, Course, bar_shown
 
 SMALLEST_TOLERANCE = 1e-13
@@ -129,7 +143,7 @@ def _solution(
         require(
             not any(one.ranges for one in problems), "tol", dict(tol), "a number where parameters have ranges", remedy
         )
-        return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
+        return _for_outputs(problems, tol, method, random_generator("rng", rng), monitor, at)
     if tol is None:
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
@@ -140,16 +154,16 @@ def _solution(
         if isinstance(method, Identify):
             reject("method", "identify", "a method of solution", "identify through the family: family.posterior(…)")
         chosen_method(problems[0], method)  # one that cannot be used is refused before any work
-        return solve_family(problems[0], tol, MemberSolves(method), _generator(rng), monitor)
+        return solve_family(problems[0], tol, MemberSolves(method), random_generator("rng", rng), monitor)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
-            return way.solve(problems, tol, _generator(rng), monitor)
+            return way.solve(problems, tol, random_generator("rng", rng), monitor)
     if at is not None:
         chosen, _ = chosen_method(problems[0], method)
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
-        return solve_by_methods(problems[0], tol, replace(chosen, at=at), _generator(rng), monitor)
-    return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
+        return solve_by_methods(problems[0], tol, replace(chosen, at=at), random_generator("rng", rng), monitor)
+    return solve_by_methods(problems[0], tol, method, random_generator("rng", rng), monitor)
 
 
 def _for_outputs(
@@ -164,6 +178,11 @@ def _for_outputs(
     plain = len(problems) == 1 and not problems[0].unknown and not isinstance(method, Identify) and at is None
     require(plain, "tol", tol, "a number where unknowns are identified, or a solution is wanted at points")
     tolerances = goal_tolerances(tol, problems[0])
+    chosen, why = chosen_method(problems[0], method)  # type: ignore[arg-type]
+    if isinstance(chosen, WeakCells):
+        found = solve_by_adjoints(problems[0], tolerances, chosen, rng, monitor, why)
+        if found is not None:
+            return found
 
     def solver(problem: Problem, field_tol: float, rng: np.random.Generator, rest: Monitor) -> Solution:
         return solve_by_methods(problem, field_tol, method, rng, rest)  # type: ignore[arg-type]
@@ -256,6 +275,12 @@ class MemberSolves:
         return call_all(_remote_family_member, [(task, self.method) for task in tasks])
 
 
+def _beside(chosen: Any, task: MemberTask, why: str, monitor: Monitor) -> Solution:
+    """Solve one member by a method that can begin from the solution of its neighbour."""
+    found: Solution = chosen.solve(task.problem, task.tol, task.rng, monitor, why, task.like)
+    return found
+
+
 def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
     """Solve one member, from the discretisation of its neighbour where the method can."""
     monitor = Monitor(None, Budget(task.seconds, memory=task.memory))
@@ -263,9 +288,9 @@ def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
         goals = dict.fromkeys(task.problem.outputs, task.tol)
         return _for_outputs([task.problem], goals, method, task.rng, monitor, None)
     chosen, why = chosen_method(task.problem, method)
-    if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
-        like = task.like
-        solution = guarded_solution(lambda own: chosen.solve(task.problem, task.tol, task.rng, own, why, like), monitor)
+    along = isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution)
+    if along or (isinstance(chosen, Flow) and isinstance(task.like, CellNetwork)):
+        solution = guarded_solution(partial(_beside, chosen, task, why), monitor)
         if solution is not None and (
             method is not None or solution.status not in chosen.hands_over or monitor.exhausted
         ):
@@ -282,7 +307,7 @@ def _judged(solution: Solution) -> Solution:
     """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
+        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.RESIDUAL_TOO_LARGE)
         advice = (
             "" if told else shock_advice(solution.problem) or solution.history.advice
         )  # the reason says what to do: no other method would help
@@ -312,7 +337,7 @@ def sensitivity(
     """
     require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
     way = Identify(method)
-    return response_at_guess(problem, tol, way.solver([problem], Monitor()), _generator(rng))
+    return response_at_guess(problem, tol, way.solver([problem], Monitor()), random_generator("rng", rng))
 
 
 def ensemble(
@@ -338,7 +363,7 @@ def ensemble(
     require(positive_integer("count", count) >= 2, "count", count, "2 or more")
     if isinstance(problem, Problem) and problem.ranges:
         reject("parameters", sorted(problem.ranges), "numbers in an ensemble", "solve(problem) gives the family")
-    seeds = _generator(rng).spawn(count)
+    seeds = random_generator("rng", rng).spawn(count)
     settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
     if current_client() is None:
         return Ensemble(tuple(solve(problem, rng=seed, progress=progress, **settings) for seed in seeds))
@@ -388,13 +413,6 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
         choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
         settings[key] = tuple(value) if isinstance(value, list) else value
     return arguments | {"method": kind(**settings)}
-
-
-def _generator(rng: Rng) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
 
 
 def _plain_settings(kind: type[Any]) -> list[str]:

@@ -19,12 +19,11 @@ from rannpde.pde.residual import jets_of, term_residual
 from rannpde.pde.solution import Solution
 from rannpde.pde.statement.expansion import expand
 from rannpde.pde.statement.expression import Expression
+from rannpde.rounding import difference_step
 
-STEP = 1e-4
-"""Step of central differences of a user's function, relative to its argument: accurate enough for a guess."""
 PROBE_POINTS = 200
 """Points at which a linearisation is checked."""
-GUESS_LAPLACIANS = (0.0, 1.0, -1.0, 4.0, -4.0)
+GUESS_LAPLACIANS = (0, 1, -1, 4, -4)
 """Laplacians of the Poisson initial guesses, in units of the data over the square of half the domain."""
 
 
@@ -103,7 +102,7 @@ class Differenced:
             return self.function(*arguments)
         place = next(k for k, order in enumerate(orders) if order)
         lower = tuple(order - (k == place) for k, order in enumerate(orders))
-        step = STEP * max(1.0, float(np.abs(arguments[place]).max()))
+        step = difference_step(2) * max(1.0, float(np.abs(arguments[place]).max()))
         sides = [
             self.derivative(lower, *[a + sign * step if k == place else a for k, a in enumerate(arguments)])
             for sign in (1, -1)

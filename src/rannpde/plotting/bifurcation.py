@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from rannpde.arrays import Array
 from rannpde.io import PathLike
-from rannpde.pde.spectrum.continuation.result import Continuation
+from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch
 from rannpde.plotting.figures import HEADING, canvas, finished
 from rannpde.plotting.style import COLOURS, style
 from rannpde.plotting.typeset import inline_equation
@@ -23,17 +24,17 @@ def plot_continuation(found: Continuation, path: PathLike | None = None) -> Figu
         place = axes[0, 0]
         for number, branch in enumerate(found.branches):
             colour = COLOURS[number % len(COLOURS)]
-            kinds = np.sign(branch.unstable)  # 0 stable, 1 unstable, -1 not known
+            at, extremes, kinds = _through_folds(branch)
             changes = np.flatnonzero(np.diff(kinds)) + 1
-            for piece in np.split(np.arange(len(branch)), changes):
-                joined = np.append(piece, min(piece[-1] + 1, len(branch) - 1))
+            for piece in np.split(np.arange(len(at)), changes):
+                joined = np.append(piece, min(piece[-1] + 1, len(at) - 1))
                 line = STABILITY_LINES[int(kinds[piece[0]])]
-                place.plot(branch.parameters[joined], branch.extremes[joined], line, color=colour)
+                place.plot(at[joined], extremes[joined], line, color=colour)
         for kind, marker in (("fold", "o"), ("branch point", "s"), ("Hopf point", "^")):
             points = [one for one in found.special if one.kind == kind]
             if points:
-                at = [one.parameter for one in points], [one.extreme for one in points]
-                place.plot(*at, marker, color="black", label=kind)
+                places = [one.parameter for one in points], [one.extreme for one in points]
+                place.plot(*places, marker, color="black", label=kind)
         seen = {int(kind) for branch in found.branches for kind in np.sign(branch.unstable)}
         for known in sorted(seen):
             place.plot([], [], STABILITY_LINES[known], color="#888888", label=STABILITY_WORDS[known])
@@ -42,3 +43,17 @@ def plot_continuation(found: Continuation, path: PathLike | None = None) -> Figu
         place.set_ylabel(f"extreme value of {inline_equation(found.problem.fields[0])}")
         figure.suptitle(found.problem.name or "Bifurcation diagram", fontsize=HEADING)
         return finished(figure, path)
+
+
+def _through_folds(branch: SolutionBranch) -> tuple[Array, Array, Array]:
+    """Parameters, extreme values and signs of the numbers of growing perturbations, with the folds between the points
+    that they lie between: 0 stable, 1 unstable, -1 not known."""
+    at, extremes, kinds = branch.parameters, branch.extremes, np.sign(branch.unstable)
+    for fold in (one for one in branch.special if one.kind == "fold"):
+        between = (extremes[:-1] - fold.extreme) * (extremes[1:] - fold.extreme) <= 0
+        if between.any():
+            away = np.abs(at[:-1] - fold.parameter) + np.abs(at[1:] - fold.parameter)
+            k = int(np.where(between, away, np.inf).argmin()) + 1
+            at, extremes = np.insert(at, k, fold.parameter), np.insert(extremes, k, fold.extreme)
+            kinds = np.insert(kinds, k, kinds[k])
+    return at, extremes, kinds

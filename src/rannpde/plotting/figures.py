@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -328,9 +328,26 @@ def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure
 def finished(figure: Figure, path: PathLike | None) -> Figure:
     """The figure laid out, and written to ``path`` if given.
 
-    Panels of equal scales have found their places only at the second drawing; the first would cut off their labels.
+    Panels of equal scales have found their places only at the second layout; the first would cut off their labels.
     """
-    figure.draw_without_rendering()
+    _lay_out(figure)
     if path is not None:
-        figure.savefig(path, dpi=150)
+        save_laid_out(figure, path, dpi=150)
     return figure
+
+
+def save_laid_out(figure: Figure, target: PathLike | IO[bytes], dpi: float) -> None:
+    """Write a figure as PNG, or as what the name of a file says: laid out once, not again for each drawing."""
+    engine = figure.get_layout_engine()
+    _lay_out(figure)
+    figure.set_layout_engine("none")
+    try:
+        figure.savefig(target, dpi=dpi)
+    finally:
+        figure.set_layout_engine(engine)
+
+
+def _lay_out(figure: Figure) -> None:
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)

@@ -20,6 +20,7 @@ from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import summary
 from rannpde.pde.spectrum.result import shown_eigenvalue
+from rannpde.plotting.figures import save_laid_out
 from rannpde.plotting.svg import greek
 from rannpde.plotting.typeset import symbol, tex, typeset_equations
 
@@ -97,7 +98,7 @@ def _framed(parts: list[str], drawn: Any) -> str:
 def embedded(figure: Figure) -> str:
     """A figure as an <img> that needs no file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    save_laid_out(figure, buffer, dpi=DOTS_PER_INCH)
     data = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="picture of the solution" style="max-width: 100%" src="data:image/png;base64,{data}">'
 

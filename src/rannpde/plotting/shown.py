@@ -13,7 +13,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
 from rannpde.pde.inverse.identified import Identified
-from rannpde.plotting.figures import component, logarithm
+from rannpde.plotting.figures import component, logarithm, save_laid_out
 from rannpde.plotting.film import Film, films, still
 from rannpde.plotting.svg import Drawn, greek, map_panel, profile_panel, still_of
 from rannpde.plotting.view import Panel, last_time, scale_of
@@ -129,7 +129,7 @@ def figure(solution: Solution) -> str:
     """The figure of ``solution.plot()``; open where it has what no panel has: streamlines, sensors, intervals."""
     opened = " open" if solution.vector or isinstance(solution, Identified) else ""
     buffer = io.BytesIO()
-    solution.plot().savefig(buffer, format="png", dpi=110)
+    save_laid_out(solution.plot(), buffer, dpi=110)
     address = base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<section><h2 id="figure">Figure</h2><details{opened}>'

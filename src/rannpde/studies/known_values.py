@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.stats import chi2
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
@@ -68,6 +67,8 @@ class ControlValue(KnownValue):
         >>> round(ControlValue(100).reference, 12)
         4.590161724605
         """
+        from scipy.stats import chi2  # loading it takes half a second
+
         law = chi2(self.space_dim)
         ends = [float(law.ppf(1e-17)), float(law.mean()), float(law.isf(1e-17))]
         parts = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from rannpde.arrays import Array, Rng
 from rannpde.domains import Domain
@@ -108,7 +108,7 @@ def measured_errors(
     slopes = 0.5 * np.polyfit(np.log(widths_array), logs.T, 1)[0]
     scatter = 0.5 * logs.std(axis=0, ddof=1) / sqrt(pools)
     slope = 0.5 * float(np.polyfit(np.log(widths_array), mean, 1)[0])
-    halfwidth = float(stats.t.ppf(0.975, pools - 1) * slopes.std(ddof=1)) / sqrt(pools)
+    halfwidth = float(stdtrit(pools - 1, 0.975) * slopes.std(ddof=1)) / sqrt(pools)
     return Measured(widths_array, np.exp(0.5 * mean), np.exp(0.5 * logs), scatter, slope, halfwidth)
 
 

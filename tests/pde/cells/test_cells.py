@@ -125,6 +125,7 @@ def test_a_problem_that_does_not_determine_its_solution_is_reported():
     assert solution.status is Status.UNDETERMINED
 
 
+@pytest.mark.slow
 def test_a_problem_without_solution_is_not_called_solved():
     """∂_n u = 0 all around contradicts Δu = 1."""
     stated = problem("laplace(u) = 1", SQUARE, dirichlet("dn(u) = 0"))

@@ -14,7 +14,9 @@ TUNING = CellsTuning()
 
 def estimator(*iterations: tuple[int, float, float], tol: float = 1e-6, **facts: bool) -> CellsEstimator:
     """Iterations of (cells, residual, difference), the residual of a cell being that of the whole."""
-    one = CellsEstimator(tol, TUNING, **({"in_time": False, "nonlinear_line": False, "singular": False} | facts))
+    one = CellsEstimator(
+        tol, TUNING, **({"in_time": False, "nonlinear_line": False, "singular": False, "order": 2} | facts)
+    )
     for cells, residual, difference in iterations:
         one.record(Iteration(cells, 1, difference, 0.1, residual, 10), residual)
     return one

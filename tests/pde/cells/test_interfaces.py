@@ -9,6 +9,7 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
+from draws import covering
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.constraints.fluxes import contrast_weights
 from rannpde.pde.cells.interfaces.detection import interfaces_of
@@ -43,8 +44,7 @@ def solved(problem, tol, rng=0, times=10):
     return solution
 
 
-@pytest.mark.parametrize("contrast", [1e-6, 1e-3, 1e3, 1e6])
-@pytest.mark.parametrize("rng", [0, 1])
+@pytest.mark.parametrize(("contrast", "rng"), covering([1e-6, 1e-3, 1e3, 1e6], [0, 1]))
 def test_a_disc_of_any_contrast(contrast, rng):
     """u = r⁴/k + a constant outside: the flux 4 r³ everywhere."""
     gap = 0.25**2 * (1 / contrast - 1)
@@ -345,6 +345,7 @@ def test_strength_is_diffusion_times_the_resistance_on_the_way_to_given_values()
     assert contrast_weights({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
 
 
+@pytest.mark.slow
 def test_cells_shrink_to_crossings_beside_a_laplacian_until_equations_are_satisfied_there():
     """Values are right long before: the residual at r² log r would fail the check."""
     equation = "where(x < 0.5, 1, 10)*where(y < 0.4, 1, 5)*laplace(u) = 1"

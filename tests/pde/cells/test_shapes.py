@@ -32,7 +32,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] if "bite" in one else []) for one in SHAPES]
+)
 def test_a_harmonic_function_is_recovered_from_its_boundary_values(name):
     values = {"all around": rp.On("boundary", "u = exp(2*x)*sin(2*y)")}
     solved("laplace(u) = 0", SHAPES[name], values, HARMONIC, 1e-4 if "bite" in name else 1e-7)

@@ -71,7 +71,13 @@ def initial_values(equations, start, end):
 @pytest.mark.parametrize(
     ("equations", "rate", "start", "end"),
     [
-        (["u_t = v", "v_t = 5*(1 - u**2)*v - u"], lambda t, y: [y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]], [2, 0], 12),
+        pytest.param(
+            ["u_t = v", "v_t = 5*(1 - u**2)*v - u"],
+            lambda t, y: [y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]],
+            [2, 0],
+            12,
+            marks=pytest.mark.slow,
+        ),
         (
             ["u_t = 10*(v - u)", "v_t = u*(28 - w) - v", "w_t = u*v - 8*w/3"],
             lambda t, y: [10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 * y[2] / 3],

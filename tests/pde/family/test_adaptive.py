@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from draws import draws
 from rannpde.pde.budget import Budget
 from rannpde.pde.family.adaptive import Sample, interpolate_adaptively
 from rannpde.pde.family.settings import FamilySettings
@@ -39,7 +40,7 @@ def random_smooth(rng, dim):
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(3, 6)))
 def test_random_smooth_functions_of_one_parameter(seed, tol):
     function = random_smooth(np.random.default_rng(seed), 1)
     found = run(function, 1, tol, seed)
@@ -47,7 +48,7 @@ def test_random_smooth_functions_of_one_parameter(seed, tol):
     assert errors(found, function, 1).max() <= tol
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(draws(3, 8)))
 def test_random_smooth_functions_of_two_parameters(seed):
     rng = np.random.default_rng(100 + seed)
     function, tol = random_smooth(rng, 2), 10.0 ** rng.uniform(-6, -2)
@@ -147,7 +148,7 @@ def adversarial(rng, dim):
     return function
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(draws(1, 3)))
 def test_adversarial_dependences_are_never_converged_far_beyond_the_tolerance(part):
     """Where a kink is hidden below a smooth part, the sizes fall fast and then slowly: the slow tail counts.
 

@@ -1,13 +1,13 @@
 """Families of solutions: right for every value of the parameters, or honestly not converged."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import rannpde as rp
+from rannpde.cli import build
 from rannpde.pde.problem.toml import from_table, to_table
 
 POINTS = np.random.default_rng(5).uniform((0, 0), (0.3, 1), (200, 2))
@@ -218,9 +218,8 @@ boundary = "u = 0"
 tol = 1e-6
 """
     (tmp_path / "bar.toml").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "rannpde", "solve", str(tmp_path / "bar.toml"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "a from 1 to 2" in done.stdout
+    done = CliRunner().invoke(build(), ["solve", str(tmp_path / "bar.toml"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "a from 1 to 2" in done.output
     family = rp.load(tmp_path / "out" / "bar.npz")
     assert abs(family(np.array([[0.5]]), a=1.5)[0] - 1.5 / 8) < 1e-6

@@ -17,6 +17,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.solve import ForwardSolver
 from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.tolerance import ALGEBRA_SHARE, TIME_SHARE
 
 
 def cooling() -> rp.Problem:
@@ -62,17 +63,17 @@ def test_lines_integrate_again_with_their_own_tuning_and_integrator(monkeypatch)
     run = TimeIntegrator.run
 
     def recorded(self, *args, **kwargs):
-        seen.append((self.integrator, self.control.newton_share, self.tol))
+        seen.append((self.integrator, self.control.newton_iterations, self.tol))
         return run(self, *args, **kwargs)
 
-    steps = replace(LinesTuning().steps, newton_share=0.011)
-    method = rp.Lines(integrator="DOP853", width=80, tuning=LinesTuning(steps=steps, time_share=0.07))
+    steps = replace(LinesTuning().steps, newton_iterations=11)
+    method = rp.Lines(integrator="DOP853", width=80, tuning=LinesTuning(steps=steps))
     asked = request(cooling(), ForwardSolver(method, Monitor()), 1e-4)
     monkeypatch.setattr(reintegration.TimeIntegrator, "run", recorded)
     model = method.model(asked)
     assert model is not None
     values, changes = model.respond(np.array([0.1])).jets(np.array([[1.0, 0.5]]), (0, 0))
-    assert seen == [("DOP853", 0.011, pytest.approx(0.07 * 0.1 * 1e-4))]
+    assert seen == [("DOP853", 11, pytest.approx(TIME_SHARE * ALGEBRA_SHARE * 1e-4))]
     assert values[0, 0] == pytest.approx(np.exp(-0.1 * np.pi**2), rel=1e-4)
     # ∂u/∂k = -π² t u: sensitivities follow the steps of any integrator
     assert changes[0, 0, 0] == pytest.approx(-(np.pi**2) * np.exp(-0.1 * np.pi**2), rel=1e-3)

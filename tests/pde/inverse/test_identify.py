@@ -57,10 +57,10 @@ def test_noisy_data_give_the_regression_of_textbooks():
 def test_profile_and_bootstrap_agree_with_the_covariance_where_the_model_is_straight():
     rng = np.random.default_rng(4)
     problem = decay(3 * np.exp(-1.3 * TIMES[:, 0]) + 0.02 * rng.standard_normal(len(TIMES)), noise=0.02)
-    plain = rp.solve(problem, tol=1e-8).parameters["k"]
+    plain = rp.solve(problem, tol=1e-6).parameters["k"]
     for kind, slack in (("profile", 0.05), ("bootstrap", 0.6)):  # 60 draws: quantiles are good to a few tenths
         way = rp.Identify(uncertainty=kind, draws=60)
-        other = rp.solve(problem, tol=1e-8, method=way).parameters["k"]
+        other = rp.solve(problem, tol=1e-6, method=way).parameters["k"]
         half = 0.5 * (plain.interval[1] - plain.interval[0])
         np.testing.assert_allclose(other.interval, plain.interval, atol=slack * half)
 
@@ -269,7 +269,7 @@ def test_a_model_that_the_data_contradict_is_not_called_converged():
     )  # fmt: skip
     with pytest.warns(rp.ConvergenceWarning, match="times the noise given"):
         solution = rp.solve(problem, tol=1e-6)
-    assert solution.status is rp.Status.VETOED
+    assert solution.status is rp.Status.RESIDUAL_TOO_LARGE
 
 
 def test_a_search_from_far_away_follows_an_integrator():
@@ -379,7 +379,7 @@ def test_no_interval_where_nothing_is_left_to_find_the_noise():
 
     def identified(noise):
         conditions = {"start": rp.On("t=0", "u = A"), "sensors": rp.Data(two, values, "u", noise=noise)}
-        return rp.solve(rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown=unknown), tol=1e-6)
+        return rp.solve(rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown=unknown), tol=1e-4)
 
     with pytest.warns(rp.ConvergenceWarning, match="nothing is left to find their noise; give the noise"):
         solution = identified(None)

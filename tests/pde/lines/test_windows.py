@@ -27,17 +27,17 @@ def test_windows_keep_the_digits_and_the_estimate_holds():
 
 
 def test_second_order_in_time_carries_the_velocity():
-    solution = solve(zoo("wave"), tol=1e-6, rng=0, method=Lines(windows=2))
-    assert solution.errors()["u"] < 1e-6
+    solution = solve(zoo("wave"), tol=1e-4, rng=0, method=Lines(windows=2))
+    assert solution.errors()["u"] < 1e-4
 
 
 def test_windows_are_taken_where_one_basis_is_too_narrow():
-    problem = zoo("burgers", viscosity=0.02)
+    problem = zoo("burgers", viscosity=0.03)
     # a limit below what the whole interval wants at this tolerance, above what a quarter of it does
-    narrow = LinesTuning(most_width=(120, 1200))
+    narrow = LinesTuning(most_width=(70, 1200))
     with pytest.warns(ConvergenceWarning):
-        alone = solve(problem, tol=1e-6, rng=0, method=Lines(windows=1, tuning=narrow))
-    chosen = solve(problem, tol=1e-6, rng=0, method=Lines(tuning=narrow))
+        alone = solve(problem, tol=1e-4, rng=0, method=Lines(windows=1, tuning=narrow))
+    chosen = solve(problem, tol=1e-4, rng=0, method=Lines(tuning=narrow))
     assert len(alone.function.segments) == 1
     assert len(chosen.function.segments) > 1
     assert chosen.errors()["u"] < 0.1 * alone.errors()["u"]

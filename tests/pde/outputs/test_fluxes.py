@@ -7,9 +7,10 @@ import pytest
 import sympy
 
 import rannpde as rp
+from draws import draws
 from rannpde.domains.quadrature.integrals import integrate
 
-COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or 4
+COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or draws(2, 4)
 """Random problems; RANNPDE_FUZZ draws more of them."""
 CAPACITANCE = 10.23409256936805
 """Of a square in a square of twice its size, over the permittivity (Bowman's elliptic integrals)."""

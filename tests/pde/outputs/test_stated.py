@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rannpde as rp
+from draws import covering
 from rannpde.cli import build
 from rannpde.pde.problem.toml import from_table, read_problem, to_table
 
@@ -66,8 +67,7 @@ def test_the_command_prints_and_writes_them(file, tmp_path):
     assert "volume = 0.0351" in (tmp_path / "out" / "torsion.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("tol", "seed"), covering([1e-2, 1e-5, 1e-9], range(2)))
 def test_a_solve_reaches_the_tolerance_of_an_output(tol, seed):
     """∫ u of -Δu = 1 on an ellipse in any units: π a³ b³ / (4 (a² + b²))."""
     rng = np.random.default_rng(seed)

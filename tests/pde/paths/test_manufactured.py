@@ -13,8 +13,9 @@ import pytest
 from scipy.stats import binom
 
 import rannpde as rp
+from draws import draws
 
-COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or 8
+COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or draws(4, 8)
 """Draws; RANNPDE_FUZZ=1000 asks for a hundred of them."""
 METHOD = rp.Paths(steps=4, width=8, training=1000, paths=1024)
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 import rannpde as rp
+from draws import draws
 from path_references import (
     allen_cahn_at_origin,
     black_scholes_call,
@@ -427,7 +428,7 @@ def test_intervals_hold_the_reference_as_often_as_they_say(case):
         "hjb": (hjb(20), hjb_at_origin(20)),
         "allen_cahn": (allen_cahn(20), allen_cahn_at_origin(20)),
     }[case]
-    count = 30
+    count = draws(12, 30)
     held = sum(contains(quick(problem, 0.0, seed), reference) for seed in range(count))
     assert held >= binom.ppf(1e-4, count, 0.95)  # fewer have probability 1e-4 for honest 95 % intervals
 

@@ -8,6 +8,7 @@ import sympy
 from scipy.special import beta, erfcx
 
 import rannpde as rp
+from draws import draws
 from rannpde.errors import InputError
 from rannpde.pde.functional_values import FunctionalRule
 from rannpde.pde.polynomials.marching import is_causal
@@ -64,7 +65,7 @@ def test_abels_equation_has_a_singular_kernel_and_a_singular_solution():
     assert solution.history.iterations[-1].cells == (1,)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(3, 6)))
 def test_random_weakly_singular_kernels(seed):
     """With k ∫ u(s) (x - s)^-α ds from a and u = (x - a)^β the data are known; position, length, k, α and β vary."""
     rng = np.random.default_rng(seed)
@@ -236,7 +237,7 @@ def test_periodic_convolution():
 # ------------------------------------------------------------------------------------------------ random variations
 
 
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", range(draws(4, 9)))
 def test_manufactured_integral_equations(seed):
     """Random smooth solutions, kernels, limits and units: what the solution leaves of the integral is the source."""
     rng = np.random.default_rng(seed)
@@ -259,7 +260,7 @@ def test_manufactured_integral_equations(seed):
     check(problem, [1e-2, 1e-6, 1e-9][seed % 3], method=rp.Polynomials(guess=guess))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(draws(3, 8)))
 def test_delays_of_any_length(seed):
     """u' = -k u(t - τ) + what makes u = cos(ω t) a solution, for random delays, units and starts."""
     rng = np.random.default_rng(seed)

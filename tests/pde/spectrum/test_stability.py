@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from draws import draws
 from rannpde.pde.spectrum.stability import stability
 
 FIXED = {"boundary": "u = 0"}
@@ -16,7 +17,7 @@ def bratu(domain: rp.Box) -> rp.Problem:
     return rp.Problem("laplace(u) + lam*exp(u) = 0", domain, FIXED, parameters={"lam": 0.0})
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(draws(1, 3)))
 def test_turing_instability_by_the_dispersion_relation(seed: int) -> None:
     """Schnakenberg's reaction at rest between free ends: σ are the eigenvalues of J - D (nπ/L)²."""
     draw = np.random.default_rng(seed)
@@ -137,3 +138,20 @@ def test_problems_that_cannot_be_followed_are_refused() -> None:
     none = rp.Problem("u_xx + lam*exp(u) = 0", rp.Interval(0, 1), FIXED, parameters={"lam": 0.0})
     with pytest.raises(rp.InputError, match="no solution"):
         rp.continuation(none, "lam", 9.0, 10.0)
+
+
+def test_fields_that_an_equation_defines_have_no_rate_of_their_own() -> None:
+    """Swift and Hohenberg's equation with w = u + u_xx: rates r - (1 - (nπ/L)²)² of the state of rest, by ``stability``
+    and along a branch."""
+    ends, length, r = {"boundary": ("dn(u) = 0", "dn(w) = 0")}, 10.0, 0.1
+    stripes = rp.Problem(["u + u_xx - w = 0", "r*u - w - w_xx - u**3 = 0"], rp.Interval(0, length), ends,
+                         parameters={"r": r}, exact={"u": "0", "w": "0"})  # fmt: skip
+    known = np.sort(r - (1 - (np.arange(40) * np.pi / length) ** 2) ** 2)[::-1]
+    found = stability(stripes, stripes.exact_solution, 3, still=("w",))
+    assert np.allclose(found.values.real, known[:3], atol=1e-7)
+    branch = rp.continuation(stripes, "r", -0.02, 0.2, still="w").branches[0]
+    least = np.array([int((one + known - r > 0).sum()) for one in branch.parameters])
+    assert (branch.unstable == least).all()
+    assert np.allclose(branch.rates, branch.parameters + known[0] - r, atol=1e-8)
+    with pytest.raises(rp.InputError, match="still"):
+        rp.continuation(stripes, "r", 0.0, 0.1, still="v")

@@ -5,9 +5,10 @@ import pytest
 from scipy.special import j0, jn_zeros, jv
 
 import rannpde as rp
+from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
+from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.method import Trefftz
-from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes
 
 
 @pytest.mark.parametrize("ends", [(np.inf, np.inf), (0.0, np.inf), (0.0, 0.0), (2.3, 0.7), (np.inf, 4.0)])

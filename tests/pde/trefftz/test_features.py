@@ -5,11 +5,13 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
-from rannpde.pde.trefftz.families import AngleFamily, ExponentialFamily, MultipoleFamily, SourceFamily
+from rannpde.pde.trefftz.families import ExponentialFamily
+from rannpde.pde.trefftz.multipoles import AngleFamily, MultipoleFamily
 from rannpde.pde.trefftz.operator import canonical_form, linear_equations, symbol_at
-from rannpde.pde.trefftz.particular import FourierPart, PolynomialPart, particular
+from rannpde.pde.trefftz.particular import particular
+from rannpde.pde.trefftz.parts import FourierPart, PolynomialPart
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel, potential_model
-from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 
 PLANE = {
@@ -31,7 +33,7 @@ def families(symbol, dim):
     if dim == 2:
         found.append(MultipoleFamily(form, form.to(np.array([[0.05, 0.02]]))[0], 0.8, 5, True, 0.0))
         found.append(MultipoleFamily(form, form.to(np.array([[0.9, 0.8]]))[0], 0.2, 4, False, 0.0))
-        found.append(AngleFamily(form, places[:1], np.array([[0.8, 0.6]]), np.zeros(1)))
+        found.append(AngleFamily(form, places[:1], np.array([[0.8, 0.6]]), np.zeros(1), np.full(1, np.inf)))
     return found
 
 
@@ -172,7 +174,7 @@ def test_particular_solutions(source, kind, left):
 @pytest.mark.parametrize("regular", [True, False])
 def test_solid_harmonics_are_harmonic_and_their_derivatives_are_derivatives(regular):
     form = canonical_form(SPACE["laplace"], np.zeros(3))
-    family = SolidFamily(form, np.array([0.1, -0.2, 0.9]), 0.7, 6, regular)
+    family = SphericalFamily(form, np.array([0.1, -0.2, 0.9]), 0.7, 6, regular)
     points, step = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 3)), 1e-5
     second = [family.values(points, index) for index in ((2, 0, 0), (0, 2, 0), (0, 0, 2))]
     assert np.abs(sum(second)).max() < 1e-14 * np.abs(second).max()
@@ -223,4 +225,4 @@ def test_sums_of_features_are_those_of_their_values(name):
         for index in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (2, 1)):
             expected = family.values(points, index) @ weights
             size = np.abs(family.values(points, index)).max() * family.columns
-            assert np.abs(family.applied(points, index, weights) - expected).max() < 1e-13 * size
+            assert np.abs(family.several(points, [(1, 0), index], weights)[1] - expected).max() < 1e-13 * size

@@ -8,6 +8,7 @@ from scipy.special import hankel1, jv, y0
 
 import rannpde as rp
 from benchmarks.linear_draws import drawn
+from draws import draws
 from rannpde.pde.trefftz.method import Trefftz
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
@@ -196,7 +197,7 @@ def test_scattering_by_a_disc_is_its_series():
         rp.scatter(rp.Ball((0, 0), 1), 3.0, condition="wet")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(draws(5, 12)))
 def test_random_problems_stay_within_their_estimates(seed):
     """Every claim is true; the benchmark draws five hundred."""
     draw = drawn(np.random.default_rng(seed))
@@ -223,7 +224,7 @@ def test_what_is_concentrated_is_not_missed():
         assert not rp.solve(edge, tol=1e-5, method=Trefftz(features=250)).converged
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(draws(2, 3)))
 def test_stokes_flow_round_discs_in_random_units(seed):
     """A point force outside: velocities and pressure known, estimates within a factor of ten."""
     rng = np.random.default_rng(seed)

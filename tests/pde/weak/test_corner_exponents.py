@@ -36,21 +36,21 @@ def alone(diffusion, opening, held, start=0.0):
 def test_one_field_between_sides(opening, start):
     held, free = np.eye(1), np.zeros((1, 1))
     for ends, factor in (((held, held), 1.0), ((free, free), 1.0), ((held, free), 0.5)):
-        assert alone(EVEN, opening, ends, start) == pytest.approx(factor * pi / opening, rel=1e-5)
+        assert alone(EVEN, opening, ends, start) == pytest.approx(factor * pi / opening, rel=1e-7)
 
 
 @pytest.mark.parametrize("contrast", [2.0, 50.0, 1e4, 1e8])
 def test_crossings_of_interfaces(contrast):
     factors = np.array([1.0, contrast, 1.0, contrast])[:, None, None, None, None] * np.eye(2)
     found = corner_exponent(factors, np.arange(4) * pi / 2, np.full(4, pi / 2))
-    assert found == pytest.approx(4 / pi * np.arctan(contrast**-0.5), rel=1e-5)
+    assert found == pytest.approx(4 / pi * np.arctan(contrast**-0.5), rel=1e-7)
 
 
 def test_anisotropy_turns_an_opening_into_another_one():
     """u_xx + k² u_yy = 0 in a quadrant of three: x' = x, y' = y/k maps it to an opening with the same right angles."""
     stretched = np.diag([1.0, 9.0]).reshape(1, 1, 1, 2, 2)
     held = np.eye(1)
-    assert alone(stretched, 1.5 * pi, (held, held)) == pytest.approx(2 / 3, rel=1e-5)
+    assert alone(stretched, 1.5 * pi, (held, held)) == pytest.approx(2 / 3, rel=1e-7)
     turned = 2 * pi - 2 * np.arctan(1 / 3)  # the opening about the line y = x, seen in x', y'
     assert alone(stretched, 2 * pi - pi / 2, (held, held), pi / 4) == pytest.approx(pi / turned, rel=1e-4)
 
@@ -58,13 +58,13 @@ def test_anisotropy_turns_an_opening_into_another_one():
 @pytest.mark.parametrize("ratio", [0.1, 0.3, 0.49, 0.4999, 0.499999])
 def test_williams_exponents(ratio):
     free = brentq(lambda k: np.sin(k * 1.5 * pi) + k * np.sin(1.5 * pi), 0.4, 0.7)
-    assert alone(elastic(ratio), 1.5 * pi, (FREE, FREE)) == pytest.approx(free, rel=1e-5)
+    assert alone(elastic(ratio), 1.5 * pi, (FREE, FREE)) == pytest.approx(free, rel=1e-7)
     kolosov = 3 - 4 * ratio
     clamped = brentq(lambda k: kolosov * np.sin(k * 1.5 * pi) + k * np.sin(1.5 * pi), 0.4, 0.8)
-    assert alone(elastic(ratio), 1.5 * pi, (HELD, HELD)) == pytest.approx(clamped, rel=1e-4)
-    assert alone(elastic(ratio), 2 * pi, (FREE, FREE)) == pytest.approx(0.5, rel=1e-4)
+    assert alone(elastic(ratio), 1.5 * pi, (HELD, HELD)) == pytest.approx(clamped, rel=1e-7)
+    assert alone(elastic(ratio), 2 * pi, (FREE, FREE)) == pytest.approx(0.5, rel=1e-7)
     both = brentq(lambda k: np.sin(k * pi / 2) ** 2 - (4 * (1 - ratio) ** 2 - k**2) / kolosov, 0.4, 0.99)
-    assert alone(elastic(ratio), pi / 2, (HELD, FREE)) == pytest.approx(both, rel=1e-4)
+    assert alone(elastic(ratio), pi / 2, (HELD, FREE)) == pytest.approx(both, rel=1e-7)
 
 
 def test_a_roller_beside_a_free_side_is_smooth():

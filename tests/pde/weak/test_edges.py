@@ -7,7 +7,7 @@ import pytest
 
 import rannpde as rp
 from rannpde import On
-from rannpde.pde.weak.edges import rectilinear, singular_edges
+from rannpde.pde.weak.edges import RATIO, rectilinear, singular_edges
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
@@ -60,10 +60,22 @@ def test_re_entrant_edges_and_the_vertex_where_they_meet():
     assert not edges_of(held(CUBE))
 
 
+def test_cells_shrink_across_edges_and_in_all_directions_at_vertices():
+    """n cuts at each edge: the smallest cell is 4^-n of the first; beside the edge they stay long."""
+    discretisation = discretised(held(FICHERA), 1e-5)
+    levels = discretisation.edges[0].levels(1e-5)
+    boxes = np.array([leaf.bounds for leaf in discretisation.first().tree.leaves])
+    lengths = np.ptp(boxes, axis=2)
+    at_vertex = (boxes[:, :, 0] <= 0).all(axis=1) & (boxes[:, :, 1] >= 0).all(axis=1)
+    assert np.allclose(lengths[at_vertex], RATIO**levels)
+    on_edge = (boxes[:, 1:, 0] <= 0).all(axis=1) & (boxes[:, 1:, 1] >= 0).all(axis=1) & (boxes[:, 0, 1] == 1)
+    assert np.allclose(lengths[on_edge], [1 - RATIO, RATIO**levels, RATIO**levels])
+
+
 def test_cells_are_graded_towards_the_clamped_side_of_a_bar():
     found = edges_of(bar())
     assert len(found) == 4
-    assert all(edge.halved == (0,) and edge.place[0] == 0.0 for edge in found)
+    assert all(edge.across == (0,) and edge.place[0] == 0.0 for edge in found)
 
 
 def test_volume_surface_and_divergence_of_solids_made_of_boxes():

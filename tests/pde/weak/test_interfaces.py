@@ -11,6 +11,7 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
+from draws import draws
 from rannpde import On
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.basis import HiddenLayer
@@ -20,7 +21,7 @@ from rannpde.pde.weak.solver import WeakDiscretisation
 
 X, Y = sympy.symbols("x y")
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
-DRAWS = int(os.environ.get("RANNPDE_INTERFACE_DRAWS", "4"))
+DRAWS = int(os.environ.get("RANNPDE_INTERFACE_DRAWS", draws(2, 4)))
 
 
 def inclusion(contrast, centre=(0.1, -0.05), radius=0.4):

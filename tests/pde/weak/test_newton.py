@@ -10,6 +10,7 @@ import sympy as sp
 from scipy.optimize import brentq
 
 import rannpde as rp
+from draws import draws
 from rannpde import On
 from rannpde.pde.monitor import Status
 from rannpde.pde.statement.divergence import NoDivergenceForm
@@ -61,7 +62,7 @@ def manufactured(seed):
     return rp.Problem(equation, domain, conditions, exact={"u": str(exact)}), float(10 ** rng.uniform(-9, -2))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(draws(4, 10)))
 def test_random_equations_with_known_solutions(seed):
     problem, tol = manufactured(seed)
     solution = rp.solve(problem, tol=tol, method="weak")
@@ -185,7 +186,7 @@ def test_the_corner_of_an_l_is_solved_in_weak_form_by_default():
     solution = rp.solve(problem, tol=1e-3)
     assert solution.method.name == "weak"
     assert solution.converged
-    finer = rp.solve(problem, tol=1e-5, method="weak", rng=5)
+    finer = rp.solve(problem, tol=1e-4, method="weak", rng=5)
     points = problem.domain.sample(500, rng=1)
     assert np.linalg.norm(solution(points) - finer(points)) <= 1e-3 * np.linalg.norm(finer(points))
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from draws import draws
 from rannpde.errors import InputError
 from rannpde.pde.zoo.travelling_wave import TravellingWave
 
@@ -132,7 +133,7 @@ def test_the_wave_moves_to_the_right_with_its_speed() -> None:
     assert wave(np.array([[0.0, 0.3]]))[0, 0] == pytest.approx(0.5 * (wave.left_state + wave.right_volume), rel=4 * EPS)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(4, 10), deadline=None)
 @given(
     stiffness=st.floats(1e-5, 0.5),
     exponent=st.floats(0.5, 4.0),

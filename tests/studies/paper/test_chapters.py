@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from draws import covering
 from rannpde.studies.paper import limits
 from rannpde.studies.paper.catalogue import CHAPTERS
 from rannpde.studies.paper.findings import findings
@@ -58,8 +59,7 @@ def section(name: str, share: int = 1) -> Section:
     return Section(chapter, series, [(drawing, b'<svg width="10pt"></svg>') for drawing in drawings])
 
 
-@pytest.mark.parametrize("share", [1, 2, 3])
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize(("share", "name"), covering([1, 2, 3], list(CHAPTERS)))
 def test_chapters_draw_and_speak_whatever_is_missing(name: str, share: int) -> None:
     found = section(name, share)
     assert found.figures

@@ -71,6 +71,7 @@ def test_only_missing_cells_run_and_the_result_is_the_same(tmp_path: Path) -> No
     assert errors(tmp_path / "parts", STUDY) == pytest.approx(errors(tmp_path / "whole", STUDY), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_workers_do_not_change_the_results(tmp_path: Path) -> None:
     for workers in (1, 2):
         with Records(tmp_path / str(workers)) as records:
@@ -171,7 +172,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see the processes")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_killed_in_the_middle_and_run_again(tmp_path: Path, workers: int) -> None:
     """kill -9 of a real process: nothing is lost, nothing is doubled, the sum is that of an undisturbed run."""
     script, path = tmp_path / "run.py", tmp_path / "records.sqlite"

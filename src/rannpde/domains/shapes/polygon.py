@@ -108,7 +108,7 @@ class Polygon(Shape):
 def _loop(argument: str, value: Any) -> VertexLoop:
     points = finite_array(argument, value, 2)
     fits = points.shape[0] >= 3 and points.shape[1] == 2
-    require(fits, f"{argument} with shape", points.shape, "of shape (K, 2), K ≥ 3", "one row for each corner")
+    require(fits, f"the shape of {argument}", points.shape, "(K, 2) with K ≥ 3", "one row for each corner")
     if (points[0] == points[-1]).all():  # a ring that repeats its first corner
         points = points[:-1]
     require(len(points) >= 3, argument, points.tolist(), "three corners or more")

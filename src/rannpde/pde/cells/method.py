@@ -133,8 +133,9 @@ class Cells:
             loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, integration)
             return loop, Zero(len(problem.fields))
         loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
-        plain = problem.linear and self.guess is None  # any linearisation will do
-        return loop, Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor)
+        if problem.linear and self.guess is None:  # any linearisation will do; amplitudes of initial value problems
+            return loop, initial_value_guess(problem) or Zero(len(problem.fields))
+        return loop, self._start(problem, rng, monitor)
 
     def _start(self, problem: Problem, rng: np.random.Generator, monitor: Monitor) -> State:
         """Return the user's guess, or that of an ODE solver, or the first one that satisfies the conditions.
@@ -172,9 +173,11 @@ class Cells:
             else self.tuning.residual_tolerance
         )
         if status is Status.CONVERGED and worst > max(residual_tolerance, 3 * tol):
-            status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
+            status = Status.RESIDUAL_TOO_LARGE
+            detail = f"two iterations agree, but leave a relative residual of {worst:.1e}"
         estimate = result.estimate
-        if not status.converged and not isinstance(network, CellTrajectory):
+        judged = not status.converged and status is not Status.BLOW_UP
+        if judged and not isinstance(network, CellTrajectory):
             if worst > NOTHING_SOLVED:  # two iterations may agree on what has little to do with the equations
                 estimate = max(estimate, worst)
             elif not problem.linear and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst:

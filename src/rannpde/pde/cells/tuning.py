@@ -94,8 +94,7 @@ class CellsTuning:
 
     Time integration:
 
-    max_corrections, correction_tolerance : simplified Newton steps per time step, which end at this fraction of its
-        tolerance
+    max_corrections : simplified Newton steps per time step
     slowest_contraction : a correction that reduces the residual by less requires a new factorisation, or a shorter step
     spatial_error_ratio : the error is one of space where a shorter step leaves more than this fraction of it
     steps_per_factor : remaining steps from which on longer ones pay for new factorisations, which cost about eight
@@ -108,10 +107,9 @@ class CellsTuning:
         short ones converge, estimates the sizes of the fields
     incompatible_start_order : order of error over allowed error in the first step where initial and boundary values are
         incompatible
-    max_step_tolerance, step_tolerance_per_residual, time_error_share, step_tolerance_reduction : step tolerance in the
-        first iteration; divided by the residual of the previous iteration (at 0.03, iterations around 17 discs differed
-        by their time steps, and one more was needed); divided by the wanted error; and the factor between iterations
-        once space is resolved
+    max_step_tolerance, step_tolerance_per_residual, step_tolerance_reduction : step tolerance in the first
+        iteration; divided by the residual of the previous iteration (at 0.03, iterations around 17 discs differed by
+        their time steps, and one more was needed); and the factor between iterations once space is resolved
     """
 
     columns_per_polynomial: float = 1.3
@@ -163,7 +161,6 @@ class CellsTuning:
     undetermined_ratio: float = 1e3
 
     max_corrections: int = 10
-    correction_tolerance: float = 0.05
     slowest_contraction: float = 0.4
     spatial_error_ratio: float = 0.8
     steps_per_factor: int = 16
@@ -176,5 +173,4 @@ class CellsTuning:
     incompatible_start_order: float = 1.25
     max_step_tolerance: float = 1e-3
     step_tolerance_per_residual: float = 0.003
-    time_error_share: float = 0.3
     step_tolerance_reduction: float = 4.0

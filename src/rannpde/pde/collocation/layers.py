@@ -23,7 +23,7 @@ NonRidgeLayer = PolynomialFeatures | ProductFeatures
 
 SubdomainLayer = Features | NonRidgeLayer
 
-ONE = np.asarray(1.0)
+ONE = np.ones(())
 """The coefficient of a column that is taken as it is."""
 
 

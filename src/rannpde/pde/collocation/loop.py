@@ -194,7 +194,8 @@ class CollocationLoop:
         if estimate <= owner.tol:
             if best.score <= tolerance:
                 return Status.CONVERGED, ""
-            return Status.VETOED, f"two realisations agree, but leave a relative residual of {best.score:.1e}"
+            left = f"two realisations agree, but leave a relative residual of {best.score:.1e}"
+            return Status.RESIDUAL_TOO_LARGE, left
         detail = f"two realisations differ by {estimate:.1e}"
         if not np.isfinite(estimate):
             detail = f"nothing is solved: the relative residual is {best.score:.1e}"

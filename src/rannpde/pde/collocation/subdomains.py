@@ -234,7 +234,7 @@ class PointSampler:
     rng: np.random.Generator
     tuning: CollocationTuning
     density: Density | None = None
-    points_per_column: float = 3.0
+    points_per_column: float = 3
 
     def interior(self, problem: Problem) -> Array:
         """Return points inside, a fraction of them where the data vary, if that is concentrated."""

@@ -59,7 +59,7 @@ class SolverSettings:
 
     newton: GaussNewton = field(default_factory=GaussNewton)
     weights: Mapping[str, float] = field(default_factory=dict)
-    points_per_column: float = 3.0
+    points_per_column: float = 3
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
     on_step: Callable[[int, int], Status | None] | None = None
     """Called with (columns, steps) at every step; a Status that it returns ends the solve."""

@@ -49,7 +49,7 @@ class GrowingTuning:
     early_width: int = 200
     iterations: int = 4
     cutoff: float = 1e-10
-    points_per_column: float = 6.0
+    points_per_column: int = 6
     width: int = 400
 
 
@@ -140,10 +140,10 @@ class CollocationTuning:
     later_search_solves: int = 5
     few_coordinates_from: int = 5
     lengths_to_scale: float = 0.3
-    lengths_to_width: float = 15.0
+    lengths_to_width: int = 15
 
     condition_weight: float = 10.0
-    points_per_column: float = 3.0
+    points_per_column: int = 3
     focus_fraction: float = 0.3
     candidates_per_point: int = 2
     placement_residual: float = 3e-3

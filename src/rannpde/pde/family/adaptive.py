@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.stats import qmc
 
 from rannpde.arrays import Array
 from rannpde.pde.family.estimate import ErrorModel
@@ -309,6 +308,8 @@ class _Loop:
 
     def _check(self) -> tuple[Status, str] | None:
         """Evaluate at more random values: first some, then one more each time that a check was missed."""
+        from scipy.stats import qmc  # loading it takes half a second
+
         wanted = 1 if self.checked else 1 + self.settings.checks * self.state.dim
         nodes = list(2 * qmc.LatinHypercube(self.state.dim, rng=self.rng).random(wanted) - 1)  # one in every stratum
         samples = self.evaluate(nodes)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from rannpde.arrays import Array
 from rannpde.errors import FileError
@@ -84,4 +83,6 @@ def unpack_errors(arrays: Mapping[str, Array]) -> ErrorModel:
 
 def judged_values(dim: int, count: int) -> Array:
     """Reduced coordinates (count, dim) that fill the range evenly: a Halton sequence without random shift."""
+    from scipy.stats import qmc  # loading it takes half a second
+
     return 2 * qmc.Halton(dim, scramble=False).random(count + 1)[1:] - 1

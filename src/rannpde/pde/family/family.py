@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows
-from rannpde.errors import choose, finite_points
+from rannpde.errors import choose, finite_points, require
 from rannpde.network.features import multi_index
 from rannpde.pde.family.combined import CombinedFunction
 from rannpde.pde.family.estimate import ErrorModel, judged_values
 from rannpde.pde.family.parametric import ParametricSolution
 from rannpde.pde.family.polynomial import ParameterPolynomial
+from rannpde.pde.problem.output_region import check_points_inside
 from rannpde.pde.problem.ranges import Range, parameter_values
 from rannpde.pde.residual import held_out_residual, mean_squares
 from rannpde.pde.solution import Solution
@@ -30,8 +31,10 @@ class Family(ParametricSolution):
 
     # ------------------------------------------------------------------------------------------------ values
 
-    def __call__(self, points: Array, **values: float) -> Array:
+    def __call__(self, points: Array, *unnamed: float, **values: float) -> Array:
         """The fields at points (M, n) for one value of every parameter: (M,) for a single field, else (M, fields)."""
+        example = ", ".join(f"{name}={one.middle:g}" for name, one in self.ranges.items())
+        require(not unnamed, "values", unnamed, "named", f"family(points, {example})")
         return self.derivative(points, None, None, **values)
 
     def derivative(
@@ -113,6 +116,7 @@ class Family(ParametricSolution):
         Evaluations at thousands of values then cost a product of matrices.
         """
         points = finite_points("points", points, self.dim)
+        check_points_inside(points, self.stated.domain, "the point")
         values = np.stack([member(points) for member in self.members])
         return self._polynomial(values, 0.0)
 

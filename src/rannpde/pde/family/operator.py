@@ -32,11 +32,11 @@ MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3
 """Leading coefficients whose scales are searched one by one beside the common one, and rounds of that search."""
-FACTORS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
+FACTORS = tuple(2.0**power for power in (-3, -2, -1, 1, 2, 3))
 """Factors of a scale that are all tried: oscillation with a coefficient shows only near the right one."""
 SEARCH_WIDTH, SEARCH_ROWS = 300, 3000
 """Features and rows with which scales are compared; their order is that of the full regression."""
-RIDGES = 10.0 ** np.arange(-10.0, 1.0)
+RIDGES = np.logspace(-10, 0, 11)
 """Ridge parameters, relative to the mean square of the features, among which the selection examples choose."""
 SHIFTS = 32
 """Shifts of every example on a periodic grid, at most: neighbouring ones tell nearly the same."""

@@ -43,6 +43,7 @@ def optimise(
 ) -> Optimum:
     """The least (or largest) value of a polynomial in the parameters, within bounds."""
     require(polynomial.values.ndim == 1, "the quantity", f"of shape {polynomial.values.shape[1:]}", "one number")
+    require(isinstance(maximise, bool), "maximise", maximise, "True or False")
     lower, upper = _box(polynomial, bounds, fixed)
     sign = -1.0 if maximise else 1.0
     scale = float(np.ptp(polynomial.values)) or 1.0
@@ -75,8 +76,12 @@ def optimise(
 
 def _box(polynomial: ParameterPolynomial, bounds: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[Array, Array]:
     """Bounds of the reduced coordinates."""
+    require(isinstance(bounds, Mapping), "bounds", bounds, "a mapping of parameters to (lower, upper)")
+    require(isinstance(fixed, Mapping), "fixed", fixed, "a mapping of parameters to values")
     for name in (*bounds, *fixed):
         choose("the parameter", name, polynomial.ranges)
+    for name in bounds:
+        require(name not in fixed, f"bounds[{name!r}]", bounds[name], "left out", f"fixed[{name!r}] gives its value")
     lower, upper = -np.ones(len(polynomial.ranges)), np.ones(len(polynomial.ranges))
     for k, (name, one) in enumerate(polynomial.ranges.items()):
         if name in fixed:
@@ -86,9 +91,8 @@ def _box(polynomial: ParameterPolynomial, bounds: Mapping[str, Any], fixed: Mapp
             lower[k] = upper[k] = float(one.reduced(value))
         elif name in bounds:
             pair = bounds[name]
-            ordered = (
-                isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_real, pair)) and pair[0] < pair[1]
-            )
+            listed = isinstance(pair, (tuple, list, np.ndarray)) and np.shape(pair) == (2,)
+            ordered = listed and all(map(is_real, pair)) and pair[0] < pair[1]
             expected = f"(lower, upper) within the range from {one.lower:g} to {one.upper:g}"
             require(ordered and one.contains(pair), f"bounds[{name!r}]", pair, expected)
             lower[k], upper[k] = one.reduced(list(pair))

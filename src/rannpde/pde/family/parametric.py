@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.errors import InputError, choose, is_real, require
+from rannpde.errors import InputError, choose, finite_array, is_real, require
 from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.pde.family.estimate import ErrorModel
@@ -74,6 +74,8 @@ class ParametricSolution(Solution):
             the name of an output of the problem, or of ``outputs``
         """
         if isinstance(quantity, ParameterPolynomial):
+            own = list(quantity.ranges) == list(self.ranges)
+            require(own, "quantity", f"one of {', '.join(quantity.ranges)}", f"one of {', '.join(self.ranges)}")
             return quantity
         if isinstance(quantity, str):
             return choose("output", quantity, self.outputs)
@@ -232,10 +234,9 @@ class _NamedOutput:
 
 def _number(answer: Any) -> tuple[Array, float]:
     """The value of a quantity and the bound of its error, zero where none is told."""
-    value = np.asarray(getattr(answer, "value", answer), dtype=float)
+    value = finite_array("the quantity", getattr(answer, "value", answer), tuple(range(8)))
     bound = getattr(answer, "bound", 0.0)
     bound = float(np.max(bound)) if is_real(bound) or isinstance(bound, np.ndarray) else 0.0
-    require(bool(np.isfinite(value).all()), "the quantity", answer, "finite for every solution")
     return value, bound
 
 

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.errors import choose, finite_array, is_real, positive_integer, require
+from rannpde.errors import (
+    InputError,
+    choose,
+    finite_array,
+    is_real,
+    positive_integer,
+    probability,
+    random_generator,
+    require,
+)
 from rannpde.pde.family.estimate import judged_values
 from rannpde.pde.family.polynomial import ParameterPolynomial
+from rannpde.pde.family.quadrature import is_frozen
 from rannpde.pde.family.sampler import Chain, sample_density
 from rannpde.pde.solution import Report
 
@@ -50,7 +60,7 @@ class Posterior:
 
     def interval(self, name: str, confidence: float = 0.95) -> tuple[float, float]:
         """The central credible interval of a parameter."""
-        require(0 < confidence < 1, "confidence", confidence, "between 0 and 1")
+        confidence = probability("confidence", confidence)
         values = choose("the parameter", name, self.samples)
         lower, upper = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
         return float(lower), float(upper)
@@ -70,12 +80,16 @@ def sample_posterior(
 ) -> Posterior:
     """Samples of the density prior × likelihood of the measurements, by the affine-invariant sampler."""
     shape = polynomial.values.shape[1:]
-    values = finite_array("measured", np.ravel(np.asarray(measured, dtype=float)), 1)
+    values = finite_array("measured", measured, tuple(range(len(shape) + 2))).ravel()
     size = int(np.prod(shape))
     require(len(values) == size, "measured with size", len(values), f"{size}, as many as are predicted")
     positive_integer("samples", count)
-    for name in prior:
-        choose("the parameter", name, polynomial.ranges)
+    require(isinstance(prior, Mapping), "prior", prior, "a mapping of parameters to distributions of scipy.stats")
+    for name, law in prior.items():
+        one = choose("the parameter", name, polynomial.ranges)
+        remedy = f"e.g. stats.uniform({one.lower:g}, {one.upper - one.lower:g}); a narrow one nearly fixes it"
+        frozen = is_frozen(law, ("logpdf",))
+        require(frozen, f"prior[{name!r}]", law, "a continuous frozen distribution of scipy.stats", remedy)
     likelihood = log_likelihood(noise, size)
     flat = polynomial.values.reshape(len(polynomial.values), -1)
 
@@ -95,7 +109,7 @@ def sample_posterior(
                 total += prior[name].logpdf(value) - np.log(one.slope(value))
         return total
 
-    generator = np.random.default_rng(rng)
+    generator = random_generator("rng", rng)
     dim = len(polynomial.ranges)
     walkers = max(WALKERS, 4 * dim)
     chain = sample_density(
@@ -111,14 +125,25 @@ def sample_posterior(
 
 def log_likelihood(noise: Any, size: int) -> Callable[[Array], Array]:
     """The log-likelihood (K,) of differences measured - predicted (K, M)."""
-    if is_real(noise) or isinstance(noise, (list, np.ndarray)):
+    if is_real(noise) or isinstance(noise, (list, tuple, np.ndarray)):
         sigma = finite_array("noise", np.atleast_1d(noise), 1)
         require(bool((sigma > 0).all()) and len(sigma) in (1, size), "noise", noise, f"> 0, one or {size} of them")
         return lambda differences: -0.5 * np.sum(np.square(differences / sigma), axis=1)
-    if callable(getattr(noise, "logpdf", None)):
+    if is_frozen(noise, ("logpdf",)):
         return lambda differences: np.sum(noise.logpdf(differences), axis=1)
-    require(callable(noise), "noise", noise, "a standard deviation, a distribution of scipy.stats or a function")
-    return lambda differences: np.reshape(noise(differences), len(differences))
+    expected = (
+        "a standard deviation, a frozen distribution of scipy.stats, such as stats.laplace(0, 0.1), or a function"
+    )
+    require(callable(noise) and not hasattr(noise, "freeze"), "noise", noise, expected)
+
+    def stated(differences: Array) -> Array:
+        found = np.asarray(noise(differences))
+        numbers = found.shape == (len(differences),) and found.dtype.kind in "fiu"
+        remedy = "sum over the measurements: np.sum(…, axis=1)"
+        require(numbers, "noise(differences) with shape", found.shape, f"numbers ({len(differences)},)", remedy)
+        return found.astype(float)
+
+    return stated
 
 
 def _starts(log_density: Callable[[Array], Array], dim: int, walkers: int, rng: np.random.Generator) -> Array:
@@ -130,6 +155,11 @@ def _starts(log_density: Callable[[Array], Array], dim: int, walkers: int, rng: 
     width = 1.0
     for _ in range(12):
         logs = log_density(cloud)
+        if not np.isfinite(logs).any():
+            raise InputError(
+                "no value of the parameters within their ranges has a positive density; is a prior outside of its "
+                "range, or is noise(differences) not a number?"
+            )
         best = cloud[np.argsort(-logs)[: 4 * walkers]]
         weights = np.exp(np.sort(logs)[::-1][: 4 * walkers] - logs.max())
         effective = float(weights.sum() ** 2 / np.square(weights).sum()) if np.isfinite(weights).all() else 0.0

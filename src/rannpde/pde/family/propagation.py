@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from rannpde.arrays import Array, Rng
-from rannpde.errors import InputError, choose, is_real, require
+from rannpde.errors import (
+    InputError,
+    choose,
+    finite_array,
+    is_real,
+    positive_integer,
+    probability,
+    random_generator,
+    require,
+)
 from rannpde.pde.family.nodes import hierarchical
 from rannpde.pde.family.polynomial import ParameterPolynomial
 from rannpde.pde.family.quadrature import law_rule, law_within
@@ -49,8 +57,9 @@ class Propagated:
 
     def quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Quantiles (k, …) at these probabilities, from a quasi-random sample of the polynomial."""
-        wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
-        require(bool(((wanted > 0) & (wanted < 1)).all()), "probabilities", probabilities, "between 0 and 1")
+        wanted = finite_array("probabilities", np.atleast_1d(probabilities), 1)
+        inside = len(wanted) > 0 and bool(((wanted > 0) & (wanted < 1)).all())
+        require(inside, "probabilities", probabilities, "between 0 and 1", "0.95 means 95 %")
         weights = self.polynomial.grid.weights(self._draws(QUANTILE_DRAWS))
         flat = self.polynomial.values.reshape(len(self.polynomial.values), -1)
         step = max(1, QUANTILE_BLOCK // QUANTILE_DRAWS)
@@ -59,17 +68,20 @@ class Propagated:
 
     def band(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds the quantity with that probability."""
-        require(0 < confidence < 1, "confidence", confidence, "between 0 and 1")
+        confidence = probability("confidence", confidence)
         lower, upper = self.quantiles(((1 - confidence) / 2, (1 + confidence) / 2))
         return lower, upper
 
     def sample(self, count: int, rng: Rng = 0) -> Array:
         """Independent random values (count, …) of the quantity."""
-        uniform = np.random.default_rng(rng).uniform(size=(count, len(self.polynomial.ranges)))
+        size = (positive_integer("count", count), len(self.polynomial.ranges))
+        uniform = random_generator("rng", rng).uniform(size=size)
         weights = self.polynomial.grid.weights(self._reduced(uniform))
         return np.asarray(np.tensordot(weights, self.polynomial.values, axes=1))
 
     def _draws(self, count: int) -> Array:
+        from scipy.stats import qmc  # loading it takes half a second
+
         sequence = qmc.Sobol(len(self.polynomial.ranges), rng=np.random.default_rng(self.seed))
         return self._reduced(sequence.random(count))
 
@@ -146,7 +158,7 @@ def propagate(polynomial: ParameterPolynomial, laws: Mapping[str, Any], rng: Rng
             without = _second_moment(flat, firsts, seconds, set(range(len(firsts))) - {axis})
             first[name] = _plain_share(alone / variance, shape)
             total[name] = _plain_share(1 - without / variance, shape)
-    seed = int(np.random.default_rng(rng).integers(2**32))
+    seed = int(random_generator("rng", rng).integers(2**32))
     return Propagated(
         polynomial, checked, _plain_share(mean, shape), _plain_share(np.sqrt(variance), shape), first, total,
         polynomial.error, seed,

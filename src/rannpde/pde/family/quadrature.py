@@ -18,16 +18,23 @@ OUTSIDE = 1e-9
 
 def law_within(name: str, law: Any, one: Range) -> Any:
     """A continuous frozen distribution of SciPy whose values lie in the range; anything else is refused."""
-    continuous = all(callable(getattr(law, key, None)) for key in ("pdf", "cdf", "ppf", "support"))
+    example = f"e.g. stats.uniform({one.lower:g}, {one.upper - one.lower:g})"
     expected = "a continuous frozen distribution of scipy.stats, or a number"
-    require(continuous, f"the law of {name}", law, expected, f"e.g. stats.uniform({one.lower:g}, …)")
-    outside = float(law.cdf(one.lower) + law.sf(one.upper))
+    require(is_frozen(law, ("pdf", "cdf", "ppf", "support")), f"the law of {name}", law, expected, example)
+    outside = np.asarray(law.cdf(one.lower) + law.sf(one.upper), dtype=float)
+    valid = outside.ndim == 0 and bool(np.isfinite(outside))
+    require(valid, f"the law of {name}", law, "one distribution with parameters that SciPy allows", example)
     if not outside <= OUTSIDE:
         raise InputError(
             f"the law of {name} lies outside the range from {one.lower:g} to {one.upper:g} with probability "
             f"{outside:.2g}; solve with a wider range, or truncate it (stats.truncnorm)"
         )
     return law
+
+
+def is_frozen(law: Any, methods: tuple[str, ...]) -> bool:
+    """Whether an object is a distribution of SciPy whose parameters are given, and which has these methods."""
+    return not hasattr(law, "freeze") and all(callable(getattr(law, name, None)) for name in methods)
 
 
 def law_rule(law: Any, one: Range) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ for all curls v, all v̂ and μ: tangential velocities by interior penalty, norm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,33 +21,12 @@ from scipy.sparse.linalg import SuperLU
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.pde.flow.inertia import InertiaOperator
 from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.matrices import FlowMatrices, FlowState, add_face_blocks
 from rannpde.pde.flow.multipliers import stable_multipliers
 from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.local import CellBatch
-
-
-@dataclass(frozen=True, eq=False)
-class FlowState:
-    """Weights of stream functions (C, k), tangential velocities of faces (N, m), tractions of faces and patches
-    (N + B, n)."""
-
-    stream: Array
-    tangential: Array
-    normal: Array
-
-
-@dataclass(frozen=True, eq=False)
-class FlowMatrices:
-    """Matrices of a batch of cells, all of them linearised at a state: cell–cell (B, k, k), cell–face (B, k, T), face–
-    cell (B, T, k), face–face (B, T, T), right-hand sides (B, k), (B, T)."""
-
-    square: Array
-    upper: Array
-    lower: Array
-    corner: Array
-    load: Array
-    data: Array
 
 
 class FlowSystem:
@@ -82,17 +60,16 @@ class FlowSystem:
         active = np.ones(self.total, dtype=bool)
         normal = active[self.faces * self.m :].reshape(-1, self.n)
         if self.mesh.parts:
-            normal &= stable_multipliers(self.local, {cell: self._still(cell) for cell in self.mesh.parts})
+            normal &= stable_multipliers(self.local, self._still())
         normal[self.faces :][~self.local.boundary.normal] = False
         if self.enclosed:
             normal[0, 0] = False  # the constant of the pressure, which is chosen afterwards
         return active
 
-    def _still(self, cell: int) -> Array:
-        """The matrix (k, k) of one cell without inertia."""
-        (batch,) = (one for one in self.local.batches() if cell in one.cells)
-        square = self.matrices(batch, self.rest()).square[0]
-        return 0.5 * (square + square.T)
+    def _still(self) -> dict[int, Array]:
+        """Cut cell → its matrix (k, k) at rest."""
+        cut = [batch for batch in self.local.batches() if int(batch.cells[0]) in self.mesh.parts]
+        return {int(batch.cells[0]): self.still(batch).square[0] for batch in cut}
 
     def rest(self) -> FlowState:
         """No flow."""
@@ -101,7 +78,7 @@ class FlowSystem:
             np.zeros((self.faces + self.patches, self.n)),
         )  # fmt: skip
 
-    def places(self, batch: CellBatch) -> Array:
+    def dofs(self, batch: CellBatch) -> Array:
         """Numbers (B, T) of the unknowns around each cell: û of its faces, then λ of faces and patches."""
         items = self.local.face[batch.pairs]
         count = len(batch.cells)
@@ -114,31 +91,31 @@ class FlowSystem:
     def solve(self, state: FlowState) -> FlowState:
         """The next state of Newton's method; of a linear problem its solution."""
         right = np.zeros(self.total)
-        kept, pieces = [], []
+        eliminated, pieces = [], []
         for batch in self.local.batches():
             found = self.matrices(batch, state)
             both = np.linalg.solve(found.square, np.concatenate([found.upper, found.load[:, :, None]], axis=2))
             response, own = both[:, :, :-1], both[:, :, -1]
-            places = self.places(batch)
+            dofs = self.dofs(batch)
             schur = found.corner - np.matmul(found.lower, response)
-            np.add.at(right, places, found.data - np.matmul(found.lower, own[:, :, None])[:, :, 0])
-            pieces.append((places, schur))
-            kept.append((batch, places, response, own))
+            np.add.at(right, dofs, found.data - np.matmul(found.lower, own[:, :, None])[:, :, 0])
+            pieces.append((dofs, schur))
+            eliminated.append((batch, dofs, response, own))
             checkpoint()
             self.local.pause()
         traces = np.zeros(self.total)
         traces[self.active] = self.factorised(pieces).solve(right[self.active])
         stream = np.zeros((self.mesh.count, self.local.size))
-        for batch, places, response, own in kept:
-            stream[batch.cells] = own - np.matmul(response, traces[places][:, :, None])[:, :, 0]
+        for batch, dofs, response, own in eliminated:
+            stream[batch.cells] = own - np.matmul(response, traces[dofs][:, :, None])[:, :, 0]
         split = self.faces * self.m
         return FlowState(stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n))
 
     def factorised(self, pieces: list[tuple[Array, Array]]) -> SuperLU:
         """The factors of the matrix of the unknowns of faces that are used; pieces : numbers (B, T) of the unknowns
         around cells, and what each cell adds (B, T, T)."""
-        row = np.concatenate([np.repeat(places, places.shape[1], axis=1).ravel() for places, _ in pieces])
-        column = np.concatenate([np.tile(places, (1, places.shape[1])).ravel() for places, _ in pieces])
+        row = np.concatenate([np.repeat(dofs, dofs.shape[1], axis=1).ravel() for dofs, _ in pieces])
+        column = np.concatenate([np.tile(dofs, (1, dofs.shape[1])).ravel() for dofs, _ in pieces])
         entry = np.concatenate([schur.ravel() for _, schur in pieces])
         numbers = np.cumsum(self.active) - 1
         used = self.active[row] & self.active[column]
@@ -146,27 +123,58 @@ class FlowSystem:
         matrix = sparse.csc_matrix((entry[used], (numbers[row[used]], numbers[column[used]])), (size, size))
         return factorised_traces(matrix, 2)
 
+    def still(self, batch: CellBatch) -> FlowMatrices:
+        """Of the cells of a batch at rest: viscosity, penalties, multipliers, and all that is given."""
+        local = self.local
+        _, weights, table = local.stream_tables(batch.cells)
+        square = self.regular(batch, self.form.viscosity * self._viscous(batch.cells, weights, table))
+        b, s, t, k = len(batch.cells), batch.pairs.shape[1], batch.faces, local.size
+        flat = batch.pairs.ravel()
+        along, traction, penalty = local.along[flat], self.form.viscosity * local.shear[flat], self.penalty(flat)
+        heavy = local.weights[flat]
+        nodes = heavy.shape[1]
+        inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
+        lead = (self.held(flat)[:, None] * heavy)[:, :, None] * along
+        tall = (b, s * nodes, k)
+        own = np.matmul(lead.reshape(tall).swapaxes(1, 2), (0.5 * penalty[:, :, None] * along - traction).reshape(tall))
+        square += own + own.swapaxes(1, 2)
+        total = t * self.m + s * self.n
+        lower, corner = np.zeros((b, total, k)), np.zeros((b, total, total))
+        if t:
+            trace = (heavy[inner][:, :, None] * local.tangential_functions).swapaxes(1, 2)
+            plain = np.matmul(trace, traction[inner] - penalty[inner][:, :, None] * along[inner])
+            lower[:, : t * self.m] = plain.reshape(b, t * self.m, k)
+            blocks = np.matmul(trace * penalty[inner][:, None], local.tangential_functions)
+            add_face_blocks(corner, blocks.reshape(b, t, self.m, self.m))
+        normal = np.matmul((heavy[:, :, None] * local.normal_functions).swapaxes(1, 2), local.across[flat])
+        lower[:, t * self.m :] = normal.reshape(b, s * self.n, k)
+        load, data = self.loads(batch)
+        if s > t:
+            self._robin(batch, square)
+        return FlowMatrices(square, lower.swapaxes(1, 2).copy(), lower, corner, load, data)
+
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
         """Of the cells of a batch, linearised at a state."""
-        square, load = self._volume(batch, state)
-        return self._around(batch, state, square, load)
+        found = self.still(batch)
+        return found if self.form.inert else self.inertia.added(batch, state, found)
 
-    def _volume(self, batch: CellBatch, state: FlowState) -> tuple[Array, Array]:
+    @cached_property
+    def inertia(self) -> InertiaOperator:
+        """C beyond its value at rest."""
+        return InertiaOperator(self.local, self.share)
+
+    def held(self, pairs: Array) -> Array:
+        """Whether (P,) the tangential velocity of pairs is that of a face, or prescribed."""
+        outer = pairs >= self.local.interior
+        found = np.ones(len(pairs))
+        found[outer] = self.local.boundary.tangential[pairs[outer] - self.local.interior]
+        return found
+
+    def penalty(self, pairs: Array) -> Array:
+        """Penalties (P, q) of differences of tangential velocities."""
         local, form = self.local, self.form
-        points, weights, table = local.stream_tables(batch.cells)
-        hx, hy = local.mesh.halfwidths[batch.cells].T
-        square = form.viscosity * self._viscous(batch.cells, weights, table)
-        here = state.stream[batch.cells]
-        velocity, slope = local.flow_inside(table, batch.cells, here)
-        found = form.inertia(points.reshape(-1, 2), velocity.reshape(-1, 2), slope.reshape(-1, 2, 2), self.share)
-        shape = weights.shape
-        source = found.value.reshape(*shape, 2)
-        if not form.inert:
-            by_velocity, advection = found.by_velocity.reshape(*shape, 2, 2), found.advection.reshape(*shape, 2)
-            linear = np.einsum("bqj,bqfj->bqf", advection, slope) + np.einsum("bqfg,bqg->bqf", by_velocity, velocity)
-            source = source - linear
-            square += self._carried(weights, table, by_velocity, advection, hx, hy)
-        return self.regular(batch, square), self.tested(batch.cells, weights, table, source)
+        constant = np.einsum("pqj,pj->pq", np.abs(local.normals[pairs]), local.functions.penalty[local.cell[pairs]])
+        return np.asarray(local.layer.settings.coercivity * constant * form.viscosity * (1 + form.transposed))
 
     def tested(self, cells: Array, weights: Array, table: Array, values: Array) -> Array:
         """-∫ values·v (B, k) of cells, for values (B, Q, 2) at the points of ``stream_tables``."""
@@ -197,111 +205,6 @@ class FlowSystem:
             found = found - turned * (mixed + mixed.T) / (hx * hy) ** 2
         return np.asarray(volume * found)
 
-    def _carried(
-        self, weights: Array, table: Array, by_velocity: Array, advection: Array, hx: Array, hy: Array
-    ) -> Array:
-        """∫ (b·∇u + C' u)·v of cells, (B, k, k), in two products of matrices for all of them."""
-        hx, hy = hx[:, None], hy[:, None]
-        bx, by = advection[..., 0], advection[..., 1]
-        zero = np.zeros(bx.shape)
-        count, k = len(weights), table.shape[2]
-        total = np.zeros((count, k, k))
-        rows = (
-            ([-by_velocity[..., 0, 1] / hx, by_velocity[..., 0, 0] / hy, zero, bx / (hx * hy), by / hy**2], 2, 1 / hy),
-            (
-                [-by_velocity[..., 1, 1] / hx, by_velocity[..., 1, 0] / hy, -bx / hx**2, -by / (hx * hy), zero],
-                1,
-                -1 / hx,
-            ),
-        )
-        for terms, tested, scale in rows:
-            factors = np.stack([scale * weights * one for one in terms], axis=2).swapaxes(0, 1)  # (Q, B, 5)
-            carried = np.matmul(np.ascontiguousarray(factors), table[:, 1:]).reshape(len(table), -1)
-            total += (table[:, tested].T @ carried).reshape(k, count, k).swapaxes(0, 1)
-        return total
-
-    def on_faces(self, pairs: Array, state: FlowState) -> FaceValues:
-        """Functions and the state on pairs of cells and faces."""
-        local, form = self.local, self.form
-        normals, tangents = local.normals[pairs], local.tangents[pairs]
-        along, across = local.along[pairs], local.across[pairs]
-        constant = np.einsum("pqj,pj->pq", np.abs(normals), local.functions.penalty[local.cell[pairs]])
-        penalty = local.layer.settings.coercivity * constant * form.viscosity * (1 + form.transposed)
-        here = state.stream[local.cell[pairs]][:, :, None]
-        slip, through = np.matmul(along, here)[:, :, 0], np.matmul(across, here)[:, :, 0]
-        velocity = slip[:, :, None] * tangents + through[:, :, None] * normals
-        drift, turn = np.zeros(penalty.shape), np.zeros((*penalty.shape, 2))
-        if not form.inert:
-            shape = (*penalty.shape, 2)
-            flat = velocity.reshape(-1, 2)
-            still = np.zeros((len(flat), 2, 2))  # the velocity of advection does not depend on gradients
-            found = form.inertia(local.points[pairs].reshape(-1, 2), flat, still, self.share)
-            drift = np.einsum("pqj,pqj->pq", found.advection.reshape(shape), normals)
-            turn = np.einsum("pqjl,pqj->pql", found.change.reshape(*shape, 2), normals)
-        return FaceValues(along, across, form.viscosity * local.shear[pairs], penalty, velocity, drift, turn)
-
-    def _around(self, batch: CellBatch, state: FlowState, square: Array, load: Array) -> FlowMatrices:
-        """Add what faces and patches give."""
-        local, m, n = self.local, self.m, self.n
-        b, s, t, k = len(batch.cells), batch.pairs.shape[1], batch.faces, local.size
-        flat = batch.pairs.ravel()
-        on = self.on_faces(flat, state)
-        weights, tangents, normals = local.weights[flat], local.tangents[flat], local.normals[flat]
-        nodes = weights.shape[1]
-        inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
-        outer = np.flatnonzero(np.tile(np.arange(s) >= t, b))
-        patch = flat[outer] - local.interior
-        boundary = local.boundary
-        held = np.ones(len(flat))  # whether the tangential velocity is that of a face, or prescribed
-        held[outer] = boundary.tangential[patch]
-        outside = np.zeros(weights.shape)  # û, or what is prescribed, at the state
-        outside[inner] = state.tangential[local.face[flat[inner]]] @ local.tangential_functions.T
-        outside[outer] = np.einsum("pqf,pqf->pq", tangents[outer], boundary.values[patch])
-        inflow, outflow = np.maximum(-on.drift, 0.0), np.maximum(on.drift, 0.0)
-        share = held[:, None] * weights
-        gap = np.einsum("pqf,pqf->pq", tangents, on.velocity) - outside
-        tall = (b, s * nodes, k)
-        # cell–cell, and how the upwind side changes with the velocity
-        lead = (share[:, :, None] * on.along).reshape(tall).swapaxes(1, 2)
-        own = np.matmul(lead, on.traction.reshape(tall))
-        square -= own + own.swapaxes(1, 2)
-        pushed = (on.penalty + inflow)[:, :, None] * on.along
-        turns = np.einsum("pql,pqfl->pqf", on.turn, np.stack([tangents, normals], axis=2))
-        turned = turns[:, :, :1] * on.along + turns[:, :, 1:] * on.across
-        change = np.einsum("pql,pql->pq", on.turn, on.velocity)
-        back = (on.drift < 0) * gap
-        square += np.matmul(lead, (pushed - back[:, :, None] * turned).reshape(tall))
-        load -= np.matmul(lead, (back * change).reshape(b, -1, 1))[:, :, 0]
-        # cell–face
-        total = t * m + s * n
-        upper, lower = np.zeros((b, k, total)), np.zeros((b, total, k))
-        corner, data = np.zeros((b, total, total)), np.zeros((b, total))
-        if t:
-            trace = weights[inner][:, :, None] * local.tangential_functions
-            along, traction = on.along[inner], on.traction[inner]
-            plain = np.matmul(trace.swapaxes(1, 2), traction - on.penalty[inner][:, :, None] * along)
-            leaving = outflow[inner][:, :, None] * along
-            forth = (on.drift[inner] > 0) * gap[inner]
-            down = plain - np.matmul(trace.swapaxes(1, 2), forth[:, :, None] * turned[inner] + leaving)
-            up = plain - np.matmul(trace.swapaxes(1, 2), inflow[inner][:, :, None] * along)
-            lower[:, : t * m] = down.reshape(b, t * m, k)
-            upper[:, :, : t * m] = up.reshape(b, t * m, k).swapaxes(1, 2)
-            heavy = (on.penalty + outflow)[inner][:, :, None] * trace
-            block = np.matmul(local.tangential_functions.T, heavy).reshape(b, t, m, m)
-            index = np.arange(t)
-            view = corner[:, : t * m, : t * m].reshape(b, t, m, t, m)
-            view[:, index, :, index, :] = block.swapaxes(0, 1)
-            corner[:, : t * m, : t * m] = view.reshape(b, t * m, t * m)
-            moved = forth * change[inner]
-            data[:, : t * m] = -np.matmul(trace.swapaxes(1, 2), moved[:, :, None]).reshape(b, t * m)
-        normal = np.matmul((weights[:, :, None] * local.normal_functions).swapaxes(1, 2), on.across)
-        lower[:, t * m :] = normal.reshape(b, s * n, k)
-        upper[:, :, t * m :] = lower[:, t * m :].swapaxes(1, 2)
-        if len(outer):
-            self._prescribed(batch, state, load, data)
-            self._robin(batch, on, outer, patch, square)
-        return FlowMatrices(square, upper, lower, corner, load, data)
-
     def loads(self, batch: CellBatch) -> tuple[Array, Array]:
         """Right-hand sides (B, k) and (B, T) of cells at rest: given forces, velocities and tractions."""
         points, weights, table = self.local.stream_tables(batch.cells)
@@ -309,105 +212,37 @@ class FlowSystem:
         still = self.form.inertia(flat, np.zeros((len(flat), 2)), np.zeros((len(flat), 2, 2)), 0.0).value
         load = self.tested(batch.cells, weights, table, still.reshape(*weights.shape, 2))
         data = np.zeros((len(batch.cells), batch.faces * self.m + batch.pairs.shape[1] * self.n))
-        self._prescribed(batch, self.rest(), load, data)
+        if batch.pairs.shape[1] > batch.faces:
+            self._prescribed(batch, load, data)
         return load, data
 
-    def _prescribed(self, batch: CellBatch, state: FlowState, load: Array, data: Array) -> None:
+    def _prescribed(self, batch: CellBatch, load: Array, data: Array) -> None:
         """Add prescribed velocities and tractions to right-hand sides."""
         local, boundary = self.local, self.local.boundary
         b, s = batch.pairs.shape
-        outer = np.flatnonzero(np.tile(np.arange(s) >= batch.faces, b))
-        if not len(outer):
-            return
-        flat = batch.pairs.ravel()[outer]
+        flat = batch.pairs[:, batch.faces :].ravel()
         patch = flat - local.interior
-        on = self.on_faces(flat, state)
         weights, normals, tangents = local.weights[flat], local.normals[flat], local.tangents[flat]
         given, known = boundary.values[patch], boundary.natural[patch]
         along = np.einsum("pqf,pqf->pq", tangents, given) * boundary.tangential[patch][:, None] * weights
-        pushed = (on.penalty + np.maximum(-on.drift, 0.0)) * along
-        right = np.einsum("pq,pqk->pk", pushed, on.along) - np.einsum("pq,pqk->pk", along, on.traction)
-        for direction, moved in ((tangents, on.along), (normals, on.across)):
+        right = np.einsum("pq,pqk->pk", self.penalty(flat) * along, local.along[flat])
+        right -= self.form.viscosity * np.einsum("pq,pqk->pk", along, local.shear[flat])
+        for direction, moved in ((tangents, local.along[flat]), (normals, local.across[flat])):
             right += np.einsum("pq,pqk->pk", weights * (direction * known).sum(axis=2), moved)
-        rows = outer // s
-        np.add.at(load, rows, right)
+        load += right.reshape(b, s - batch.faces, -1).sum(axis=1)
         flux = np.einsum("pqf,pqf->pq", normals, given) * weights
-        columns = data[:, batch.faces * self.m :].reshape(b, s, self.n)
-        columns[rows, outer % s] = flux @ local.normal_functions
-        data[:, batch.faces * self.m :] = columns.reshape(b, s * self.n)
+        columns = data[:, batch.faces * (self.m + self.n) :]
+        columns += (flux @ local.normal_functions).reshape(columns.shape)
 
-    def _robin(self, batch: CellBatch, on: FaceValues, outer: Array, patch: Array, square: Array) -> None:
+    def _robin(self, batch: CellBatch, square: Array) -> None:
         """Add what tractions that depend on the velocity give."""
         local, boundary = self.local, self.local.boundary
+        flat = batch.pairs[:, batch.faces :].ravel()
+        patch = flat - local.interior
         if not boundary.robin[patch].any():
             return
-        flat = batch.pairs.ravel()[outer]
-        weights, normals, tangents = local.weights[flat], local.normals[flat], local.tangents[flat]
-        along, across = on.along[outer][:, :, None], on.across[outer][:, :, None]
-        values = tangents[..., None] * along + normals[..., None] * across
+        along, across = local.along[flat][:, :, None], local.across[flat][:, :, None]
+        values = local.tangents[flat][..., None] * along + local.normals[flat][..., None] * across
+        weights = local.weights[flat]
         added = np.einsum("pq,pqfk,pqfg,pqgl->pkl", weights, values, boundary.robin[patch], values, optimize=True)
-        np.add.at(square, outer // batch.pairs.shape[1], added)
-
-    # --------------------------------------------------------------------------------------------------- inertia
-
-    @cached_property
-    def _everywhere(self) -> tuple[list[CellBatch], list[tuple[Array, Array]], Array]:
-        """Batches, their weights and tables, and the points (M, 2) of all of them, then of all faces."""
-        batches = list(self.local.batches())
-        found = [self.local.stream_tables(batch.cells) for batch in batches]
-        points = [one[0].reshape(-1, 2) for one in found] + [self.local.points.reshape(-1, 2)]
-        return batches, [(weights, table) for _, weights, table in found], np.concatenate(points)
-
-    def inertia(self, state: FlowState) -> tuple[Array, Array]:
-        """What C beyond its value at rest adds to the equations of cells (C, k) and of faces (T,), not linearised."""
-        local = self.local
-        own, around = np.zeros((self.mesh.count, local.size)), np.zeros(self.total)
-        if self.form.inert:
-            return own, around
-        batches, tables, points = self._everywhere
-        inside = [
-            local.flow_inside(table, batch.cells, state.stream[batch.cells])
-            for batch, (_, table) in zip(batches, tables, strict=True)
-        ]
-        here = state.stream[local.cell][:, :, None]
-        slip, through = np.matmul(local.along, here)[:, :, 0], np.matmul(local.across, here)[:, :, 0]
-        beside = slip[:, :, None] * local.tangents + through[:, :, None] * local.normals
-        values = np.concatenate([one.reshape(-1, 2) for one, _ in inside] + [beside.reshape(-1, 2)])
-        slopes = [one.reshape(-1, 2, 2) for _, one in inside] + [np.zeros((beside[..., 0].size, 2, 2))]
-        carried, advection = self.form.carried(points, values, np.concatenate(slopes))
-        first = 0
-        for batch, (weights, table) in zip(batches, tables, strict=True):
-            part = carried[first : first + weights.size].reshape(*weights.shape, 2)
-            own[batch.cells] -= self.tested(batch.cells, weights, table, part)
-            first += weights.size
-        drift = np.einsum("pqj,pqj->pq", advection[first:].reshape(beside.shape), local.normals)
-        self._upwinded(state, slip, drift, own, around)
-        return own, around
-
-    def _upwinded(self, state: FlowState, slip: Array, drift: Array, own: Array, around: Array) -> None:
-        """Add what differences of tangential velocities across faces carry; slip, drift (P, q) : u_t and b·n there."""
-        local, boundary, inner = self.local, self.local.boundary, self.local.interior
-        outside = np.empty_like(slip)
-        outside[:inner] = state.tangential[local.face[:inner]] @ local.tangential_functions.T
-        outside[inner:] = np.einsum("pqf,pqf->pq", local.tangents[inner:], boundary.values)
-        gap = local.weights * (slip - outside)
-        gap[inner:] *= boundary.tangential[:, None]
-        entering = np.matmul((np.maximum(-drift, 0.0) * gap)[:, None], local.along)[:, 0]
-        np.add.at(own, local.cell, entering)
-        leaving = (np.maximum(drift, 0.0) * -gap)[:inner] @ local.tangential_functions
-        np.add.at(around[: self.faces * self.m].reshape(-1, self.m), local.face[:inner], leaving)
-
-
-@dataclass(frozen=True, eq=False)
-class FaceValues:
-    """On pairs of cells and faces, at their nodes: tangential and normal velocities and tangential tractions of the
-    functions, each (P, q, k), penalty (P, q); of the state the velocity (P, q, 2), b·n (P, q) and its change with
-    the velocity (P, q, 2)."""
-
-    along: Array
-    across: Array
-    traction: Array
-    penalty: Array
-    velocity: Array
-    drift: Array
-    turn: Array
+        square += added.reshape(len(square), -1, *square.shape[1:]).sum(axis=1)

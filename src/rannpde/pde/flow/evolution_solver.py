@@ -17,17 +17,24 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.flow.evolution import FlowEvolution
+from rannpde.pde.flow.forces import ForceSeries
 from rannpde.pde.flow.integration import FlowIntegrator, FlowTrajectory
 from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
 from rannpde.pde.flow.semidiscrete import FlowVector, SemiDiscreteFlow
-from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution, ForceSeries
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
+from rannpde.pde.flow.tractions import tractions
 from rannpde.pde.time.tableau import radau_tableau
+from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.evaluation import volume_points
 from rannpde.pde.weak.evolution_solver import INDICATOR_TIMES
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS
 from rannpde.rounding import COMPUTED
+
+STAGES_AT_ONCE = 24
+"""Stages whose pressures are found together where data do not change in time: a few megabytes of tables."""
 
 
 class FlowEvolutionDiscretisation:
@@ -74,7 +81,7 @@ class FlowEvolutionDiscretisation:
 
     def _velocity_at_start(self, points: Array) -> Array:
         """Velocities (M, 2) at points (M, 2) of space."""
-        return self.evolution.start.values(points, 0)[:, list(self.evolution.form.places[:2])]
+        return self.evolution.start.values(points, 0)[:, list(self.evolution.form.columns[:2])]
 
     def solve(self, resolution: FlowResolution) -> FlowIterate:
         """One integration with functions of its own."""
@@ -88,7 +95,7 @@ class FlowEvolutionDiscretisation:
                 space.check_balance(flow.system)
             flow.move(self._at(0.0))
         self.impulsive = self._starts_with_a_jump(flow)
-        tol = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.iterations
+        tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
         tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
         path = FlowIntegrator(flow, tableau, tol, self._pressed, self._stopped, self.told).run(begin)
         self.iterations += 1
@@ -144,26 +151,35 @@ class FlowEvolutionDiscretisation:
         pressures = np.zeros((1 + count, *flow.shape))
         mean = self._mean(flow) if system.enclosed else None
         forces: dict[str, list[Array]] = {}
-        shown = []
-        for stage in range(count):
-            flow.move(float(times[stage]))
-            state = flow.state(FlowVector(path.streams[1 + stage], path.traces[stage]))
-            found = recovery.recovered(state, path.rates[stage])
-            pressures[1 + stage] = found.weights[:, 1]
-            for name, force in self.space.forces(system, state).items():
-                forces.setdefault(name, []).append(force)
-            if stage in looks:
-                shown.append((stage, found))
+        shown = [
+            (stage, recovery.recovered(self._state(flow, path, stage, float(times[stage])), path.rates[stage]))
+            for stage in sorted(looks)
+        ]
+        at_once = 1 if self.evolution.moving else STAGES_AT_ONCE
+        for first in range(0, count, at_once):
+            some = slice(first, first + at_once)
+            flow.move(float(times[first]))
+            states = flow.states(FlowVector(path.streams[1:][some], path.traces[some]))
+            found = tractions(system, states)
+            pressures[1:][some] = recovery.pressures(states, found, path.rates[some])
+            for name, rows in self.space.side_forces(system, found).items():
+                forces.setdefault(name, []).append(rows)
+            self.pause()
         if not count:  # nothing was reached: a flow that stands still
             shown = [(0, recovery.recovered(flow.state(FlowVector(path.streams[0], np.zeros(system.total)))))]
         weights = np.concatenate([path.streams, pressures]).swapaxes(0, 1)
         network = flow_network(resolution.tree, flow.local, weights)
         if mean is not None:
-            network = _levelled(network, mean, self.evolution.form.places[2])
+            network = _levelled(network, mean, self.evolution.form.columns[2])
         orders = [1, 1, 1]
-        orders[self.evolution.form.places[2]] = 0
+        orders[self.evolution.form.columns[2]] = 0
         trajectory = CellTrajectory(network, path.times, stages, (orders[0], orders[1], orders[2]), end)
-        return trajectory, shown, ForceSeries(times, {name: np.array(rows) for name, rows in forces.items()})
+        return trajectory, shown, ForceSeries.of(times, {name: np.concatenate(rows) for name, rows in forces.items()})
+
+    def _state(self, flow: SemiDiscreteFlow, path: FlowTrajectory, stage: int, time: float) -> FlowState:
+        """A stage as a state of the stationary flow, with the data of its time."""
+        flow.move(time)
+        return flow.state(FlowVector(path.streams[1 + stage], path.traces[stage]))
 
     def _mean(self, flow: SemiDiscreteFlow) -> tuple[Array, Array]:
         """Points and weights that sum to 1 for the mean of the pressure."""
@@ -193,7 +209,9 @@ class FlowEvolutionDiscretisation:
         """Of the relative L² error in space and time, from the difference of two integrations."""
         found = self.space.compared(before, now, self._pressed)
         self.vanishing = self.space.vanishing
-        return np.inf if self.incomplete else found
+        # where most is not resolved yet, two integrations may agree by chance
+        unresolved = now.relative_indicator > self.space.settings.residual_limit
+        return np.inf if self.incomplete or unresolved else found
 
     def indicators(self, now: FlowIterate) -> Array:
         return now.indicators
@@ -202,11 +220,11 @@ class FlowEvolutionDiscretisation:
         return self.space.refine(resolution, now, marked)
 
 
-def _levelled(network: CellNetwork, mean: tuple[Array, Array], place: int) -> CellNetwork:
-    """The same with pressures of the mean zero; place : of the pressure among three fields."""
+def _levelled(network: CellNetwork, mean: tuple[Array, Array], column: int) -> CellNetwork:
+    """The same with pressures of the mean zero; column : of the pressure among three fields."""
     points, weights = mean
     coefficients = network.coefficients.copy()
-    coefficients[:, -1, place::3] -= weights @ network(points)[:, place::3]
+    coefficients[:, -1, column::3] -= weights @ network(points)[:, column::3]
     return CellNetwork(network.tree, network.features, network.boxes, coefficients, network.homes)
 
 

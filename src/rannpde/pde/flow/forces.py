@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from rannpde.arrays import Array
+from rannpde.errors import choose, require
 from rannpde.pde.flow.form import FlowForm, traction_weights
-from rannpde.pde.flow.recognition import flow_formulation
-from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression
 from rannpde.rounding import COMPUTED
@@ -23,12 +25,51 @@ Forces = Mapping[str, tuple[float, float, float, float]]
 """Side → two components, and a bound of the error of each."""
 
 
+@dataclass(frozen=True)
+class ForceSeries:
+    """Forces of a flow in time.
+
+    times : of the stages of all steps; forces : side → two components of the force on it at each of them
+    """
+
+    times: tuple[float, ...]
+    forces: Mapping[str, tuple[tuple[float, float], ...]]
+
+    @classmethod
+    def of(cls, times: Array, forces: Mapping[str, Array]) -> ForceSeries:
+        """From times (N,) and side → forces (N, 2)."""
+        return cls(
+            tuple(map(float, times)),
+            {str(name): tuple((float(x), float(y)) for x, y in rows) for name, rows in forces.items()},
+        )
+
+    def force(self, side: str, times: ArrayLike) -> Array:
+        """The force (M, 2) on a side at times (M,), by a cubic spline through the stages."""
+        choose("side", side, {name: name for name in self.forces})
+        wanted = np.atleast_1d(np.asarray(times, dtype=float))
+        first, last = self.times[0], self.times[-1]
+        inside = bool(((wanted >= first) & (wanted <= last)).all())
+        require(inside, "times", times, f"between {first:.4g} and {last:.4g}, the first and last stage")
+        return np.asarray(CubicSpline(self.times, np.array(self.forces[side]))(wanted))
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        forces = {name: [list(row) for row in rows] for name, rows in self.forces.items()}
+        return {"times": list(self.times), "forces": forces}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> ForceSeries:
+        rows = {name: np.array(part, dtype=float).reshape(-1, 2) for name, part in table["forces"].items()}
+        return cls.of(np.array(table["times"], dtype=float), rows)
+
+
 @dataclass(frozen=True, eq=False)
 class ForceRecord:
-    """Side → force (2,) of one iteration, and its relative indicator."""
+    """Side → force (2,) of one iteration, its relative indicator, and forces in time where there is time."""
 
     forces: Mapping[str, Array]
     indicator: float
+    series: ForceSeries | None = None
 
 
 def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, tuple[float, float, float, float]]:
@@ -50,15 +91,25 @@ def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, t
 
 
 def as_force(
-    problem: Problem, expression: Expression, sides: Sequence[tuple[str, Array, Array]], forces: Forces
+    form: FlowForm, expression: Expression, sides: Sequence[tuple[str, Array, Array]], forces: Forces
 ) -> tuple[float, float] | None:
     """∫ of an expression over sides, if it is c·(p n - ν (∂_n u + κ ∇(u·n))) with a constant c, and its bound.
 
     sides : name, points (M, 2) and outward normals (M, 2) of each; None for any other expression
     """
-    if not expression.linear or not all(name in forces for name, _, _ in sides):
+    if not all(name in forces for name, _, _ in sides):
         return None
-    form = flow_formulation(problem)
+    weights = force_weights(form, expression, sides)
+    if weights is None:
+        return None
+    rows = np.array([forces[name] for name, _, _ in sides]).sum(axis=0)
+    return float(weights @ rows[:2]), float(np.abs(weights) @ rows[2:])
+
+
+def force_weights(form: FlowForm, expression: Expression, sides: Sequence[tuple[str, Array, Array]]) -> Array | None:
+    """c (2,) of an expression that is c·(p n - ν (∂_n u + κ ∇(u·n))) on all sides; None for any other."""
+    if not expression.linear:
+        return None
     if any(jet.order > 1 or (jet.order and jet.field == form.pressure) for jet in expression.jets):
         return None
     weights: Array | None = None
@@ -67,10 +118,7 @@ def as_force(
         if here is None or (weights is not None and np.abs(here - weights).max() > COMPUTED * np.abs(weights).max()):
             return None
         weights = here
-    if weights is None:
-        return None
-    rows = np.array([forces[name] for name, _, _ in sides]).sum(axis=0)
-    return float(weights @ rows[:2]), float(np.abs(weights) @ rows[2:])
+    return weights
 
 
 def _weights(form: FlowForm, expression: Expression, points: Array, normals: Array) -> Array | None:

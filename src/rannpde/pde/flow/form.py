@@ -84,7 +84,7 @@ class FlowForm:
         return not any(one.jets for one in self.rest)
 
     @property
-    def places(self) -> tuple[int, int, int]:
+    def columns(self) -> tuple[int, int, int]:
         """Columns of the velocity and of the pressure among the fields of the problem."""
         fields = self.problem.fields
         return fields.index(self.velocity[0]), fields.index(self.velocity[1]), fields.index(self.pressure)
@@ -116,7 +116,7 @@ class FlowForm:
         value, by_velocity = np.zeros((count, 2)), np.zeros((count, 2, 2))
         advection, change = np.zeros((count, 2)), np.zeros((count, 2, 2))
         for k, expression in enumerate(self.rest):
-            state = self._state(expression, values, slopes)
+            state = self._state(expression, values.T, slopes.transpose(1, 2, 0))
             here, partials = expression.linearised(known, state)
             rest = expression.value(known, {jet: np.zeros(count) for jet in expression.jets})
             value[:, k] = rest + share * (here - rest)
@@ -126,32 +126,41 @@ class FlowForm:
                 elif k == 0:
                     advection[:, jet.index.index(1)] += share * partial
         for j, expression in enumerate(self._changes):
-            state = self._state(expression, values, slopes)
+            state = self._state(expression, values.T, slopes.transpose(1, 2, 0))
             _, partials = expression.linearised(known, state)
             for jet, partial in zip(expression.jets, partials, strict=True):
                 if not jet.order:
                     change[:, j, self.velocity.index(jet.field)] += share * partial
         return Inertia(value, by_velocity, advection, change)
 
-    def carried(self, points: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
-        """C beyond its value at rest (M, 2), and the velocity of its advection (M, 2)."""
-        count = len(points)
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        value, advection = np.zeros((count, 2)), np.zeros((count, 2))
+    def at_rest(self, points: Array) -> Array:
+        """C (2, M) of a fluid at rest at points (2, M)."""
+        known = dict(zip(self.problem.vocabulary.symbols, points, strict=True))
+        found = np.zeros(points.shape)
         for k, expression in enumerate(self.rest):
-            state = self._state(expression, values, slopes)
-            rest = expression.value(known, {jet: np.zeros(count) for jet in expression.jets})
-            value[:, k] = expression.value(known, state) - rest
+            found[k] = expression.value(known, {jet: np.zeros(1) for jet in expression.jets})
+        return found
+
+    def carried(self, points: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
+        """C beyond its value at rest (2, M), and the velocity of its advection (2, M), by component.
+
+        points (2, M), values (2, M), slopes (2 components, 2 axes, M) : the velocity and its gradient
+        """
+        known = dict(zip(self.problem.vocabulary.symbols, points, strict=True))
+        value, advection = -self.at_rest(points), np.zeros(points.shape)
+        for k, expression in enumerate(self.rest):
+            value[k] += expression.value(known, self._state(expression, values, slopes))
         state = self._state(self.rest[0], values, slopes)
         for axis, partial in enumerate(self._changes):
-            advection[:, axis] = partial.value(known, state)
+            advection[axis] = partial.value(known, state)
         return value, advection
 
     def _state(self, expression: Expression, values: Array, slopes: Array) -> dict[Jet, Array]:
+        """Jet → values (M,), of velocities (2, M) and gradients (2, 2, M)."""
         found = {}
         for jet in expression.jets:
             component = self.velocity.index(jet.field)
-            found[jet] = slopes[:, component, jet.index.index(1)] if jet.order else values[:, component]
+            found[jet] = slopes[component, jet.index.index(1)] if jet.order else values[component]
         return found
 
     # -------------------------------------------------------------------------------------------------- boundary

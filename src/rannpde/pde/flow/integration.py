@@ -19,6 +19,7 @@ from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscre
 from rannpde.pde.time.control import DEEPEST_LEVEL, StepControl, step_factor
 from rannpde.pde.time.radau import LAST_STEP, SAME_STEP
 from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class FlowIntegrator:
         tableau, flow = self.tableau, self.flow
         stages, traces = guess
         solvers = self._solvers(time, length, stages, traces)
-        goal, before, few = self.control.newton_share * self.tol, np.inf, self.control.newton_iterations // 2
+        goal, before, few = ALGEBRA_SHARE * self.tol, np.inf, self.control.newton_iterations // 2
         for iteration in range(self.control.newton_iterations):
             left = self._left(time, length, stream, stages, traces)
             if left is None:
@@ -157,11 +158,9 @@ class FlowIntegrator:
         """What is left of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
-        own, around = np.empty_like(stages), np.empty_like(traces)
-        for k, node in enumerate(tableau.nodes):
-            found = flow.residual(time + length * node, FlowVector(stages[k], traces[k]))
-            own[k], around[k] = found.stream + flow.weighted(rates[k]), found.traces
-        return (own, around) if np.isfinite(own).all() else None
+        found = flow.residuals(time + length * tableau.nodes, FlowVector(stages, traces))
+        own = found.stream + flow.weighted(rates)
+        return (own, found.traces) if np.isfinite(own).all() else None
 
     def _error(self, stream: Array, stages: Array) -> float:
         """The size of the first Legendre coefficient that a step lacks, relative to the velocity."""

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
-from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime, is_box
-from rannpde.errors import choose, positive_integer, require
+from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
 from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.flow.evolution import flow_evolution
 from rannpde.pde.flow.evolution_solver import FlowEvolutionDiscretisation
-from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
+from rannpde.pde.flow.forces import ForceRecord, bounded_forces
 from rannpde.pde.flow.form import FlowForm, NoFlow
+from rannpde.pde.flow.history import FlowHistory
 from rannpde.pde.flow.pressure import entering
 from rannpde.pde.flow.recognition import flow_formulation
-from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, ForceSeries
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.weak.method import LOSS_POINTS, WeakIteration
+from rannpde.pde.weak.history import WeakIteration
+from rannpde.pde.weak.method import LOSS_POINTS
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.threads import one_thread
 
@@ -76,7 +75,7 @@ class Flow:
         try:
             form = _form(problem)
             found = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None, 3)
-            found.cells(found.mesher.tree(1.0), 3, np.random.default_rng(0))
+            found.cells(found.tree(1.0), 3, np.random.default_rng(0))
         except (NoFlow, NoDivergenceForm) as reason:
             return (str(reason),)
         return ()
@@ -94,8 +93,19 @@ class Flow:
         """None: identification stands on the strong form, whose models have the linearisation that it needs."""
         return None
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+    def solve(
+        self,
+        problem: Problem,
+        tol: float,
+        rng: np.random.Generator,
+        monitor: Monitor,
+        why: str,
+        like: CellNetwork | None = None,
+    ) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
+
+        like : a stationary flow in the same domain at other parameters, from which to begin
+        """
 
         def pause() -> None:
             if monitor.exhausted and iterations:
@@ -116,16 +126,16 @@ class Flow:
             )
         else:
             form = flow_formulation(problem)
-            discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+            discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree, like)
 
         def finished(
             outcome: AdaptiveResult[FlowIterate, WeakIteration], status: Status | None = None, detail: str = ""
         ) -> Solution:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
-            forces = bounded_forces(records[: here + 1], self.settings.trust)
-            return self._solution(
-                problem, form, discretisation, outcome, iterations, forces, monitor, why, status, detail
-            )
+            last = records[: here + 1]
+            series = tuple(one.series for one in last[:-3:-1] if one.series is not None)
+            history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series)
+            return self._solution(problem, form, discretisation, outcome, history, monitor, why, status, detail)
 
         def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
@@ -134,7 +144,7 @@ class Flow:
                     float(estimate), monitor.elapsed, 0 if state.series else discretisation.newton_steps,
                 )
             )  # fmt: skip
-            records.append(ForceRecord(state.forces, state.relative_indicator))
+            records.append(ForceRecord(state.forces, state.relative_indicator, state.series))
             kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
@@ -153,8 +163,7 @@ class Flow:
         form: FlowForm,
         discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
         outcome: AdaptiveResult[FlowIterate, WeakIteration],
-        iterations: list[WeakIteration],
-        forces: Forces,
+        history: FlowHistory,
         monitor: Monitor,
         why: str,
         ended: Status | None,
@@ -199,7 +208,7 @@ class Flow:
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=FlowHistory(tuple(iterations), tuple(told_form), dict(forces), *_listed(state.series)),
+            history=replace(history, form=tuple(told_form)),
             method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
@@ -214,7 +223,7 @@ class Flow:
         left = outcome.best.relative_indicator
         if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
-                return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+                return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
         if outcome.status.by_caller:
             return outcome.status, ""
@@ -224,77 +233,3 @@ class Flow:
 def _form(problem: Problem) -> FlowForm:
     """The flow in space of a problem, at a moment if it is one in time."""
     return flow_evolution(problem).form if isinstance(problem.domain, SpaceTime) else flow_formulation(problem)
-
-
-def _listed(series: ForceSeries | None) -> tuple[tuple[float, ...], dict[str, tuple[tuple[float, float], ...]]]:
-    """Times and forces as plain numbers."""
-    if series is None:
-        return (), {}
-    forces = {name: tuple((float(x), float(y)) for x, y in rows) for name, rows in series.forces.items()}
-    return tuple(series.times.tolist()), forces
-
-
-@dataclass(frozen=True)
-class FlowHistory:
-    """What only a flow can tell: its iterations, what was recognised, and forces.
-
-    forces : side → force of the flow on it, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual: two components, then a
-        bound of the error of each; empty for a flow in time
-    times, series : of a flow in time, the times of all stages, and side → two components of the force at each
-    """
-
-    iterations: tuple[WeakIteration, ...]
-    form: tuple[str, ...] = ()
-    forces: Forces = field(default_factory=dict)
-    times: tuple[float, ...] = ()
-    series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
-
-    advice = "more time, or a weaker tolerance, may help"
-
-    def force(self, side: str, times: ArrayLike) -> Array:
-        """The force (M, 2) on a side at times (M,) of a flow in time, by a cubic spline through its stages."""
-        choose("side", side, {name: name for name in self.series})
-        wanted = np.atleast_1d(np.asarray(times, dtype=float))
-        inside = bool(((wanted >= self.times[0]) & (wanted <= self.times[-1])).all())
-        require(
-            inside, "times", times, f"between {self.times[0]:.4g} and {self.times[-1]:.4g}, the first and last stage"
-        )
-        return np.asarray(CubicSpline(self.times, np.array(self.series[side]))(wanted))
-
-    def lines(self) -> list[str]:
-        """For the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
-        for name, (x, y, dx, dy) in self.forces.items():
-            told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
-        for name, rows in self.series.items():
-            (x, y), when = rows[-1], self.times[-1]
-            told.append(f"force on {name} at the time {when:.6g}: {x:.6g}, {y:.6g}")
-        return [*self.form, *told]
-
-    def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
-        rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
-        return {"iterations": rows, "form": list(self.form), "forces": forces} | (
-            {
-                "times": list(self.times),
-                "series": {name: [list(row) for row in rows] for name, rows in self.series.items()},
-            }
-            if self.times
-            else {}
-        )
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> FlowHistory:
-        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
-        forces = {}
-        for name, row in table["forces"].items():
-            x, y, dx, dy = (np.inf if value is None else float(value) for value in row)
-            forces[str(name)] = (x, y, dx, dy)
-        series = {
-            str(name): tuple((float(x), float(y)) for x, y in pairs) for name, pairs in table.get("series", {}).items()
-        }
-        return cls(
-            tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces,
-            tuple(map(float, table.get("times", ()))), series,
-        )  # fmt: skip

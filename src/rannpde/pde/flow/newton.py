@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.flow.assembly import FlowState, FlowSystem
+from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.weak.settings import WeakSettings
 
 

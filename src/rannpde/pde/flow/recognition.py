@@ -122,8 +122,8 @@ def _momentum(
             )
         if any(symbol in partial.free_symbols for symbol, one in symbols.items() if jet.order and one.order):
             raise NoFlow(f"equation {name!r} is not linear in first derivatives")
-    kept = {s: jet for s, jet in symbols.items() if not jet.order or jet.field == own}
-    return viscosity, replace(rest, symbols=kept)
+    used = {s: jet for s, jet in symbols.items() if not jet.order or jet.field == own}
+    return viscosity, replace(rest, symbols=used)
 
 
 def _without_divergence(

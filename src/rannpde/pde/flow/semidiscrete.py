@@ -7,15 +7,19 @@ index-2 system, whose stages are solved like a stationary flow with ρ σ u adde
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sparse
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.flow.assembly import FlowMatrices, FlowState, FlowSystem
+from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.evolution import FlowEvolution
 from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.matrices import FlowMatrices, FlowState
 from rannpde.pde.weak.local import CellBatch
 
 
@@ -29,13 +33,30 @@ class FlowVector:
 
 @dataclass(frozen=True, eq=False)
 class FlowGroup:
-    """A batch of cells with what does not change in time: the matrices without inertia, masses (B, k, k), the numbers
-    (B, T) of the unknowns around."""
+    """Cells with equally many faces and patches, and what does not change in time: the matrices without inertia,
+    masses (B, k, k), the numbers (B, T) of the unknowns around."""
 
-    batch: CellBatch
+    cells: Array
     still: FlowMatrices
     mass: Array
-    places: Array
+    dofs: Array
+
+    def part(self, rows: slice) -> FlowMatrices:
+        """The matrices without inertia of some of the cells."""
+        return FlowMatrices(*(getattr(self.still, one.name)[rows] for one in fields(FlowMatrices)))
+
+    @cached_property
+    def block(self) -> Array:
+        """The matrices without inertia as one (B, k + T, k + T)."""
+        still = self.still
+        above = np.concatenate([still.square, still.upper], axis=2)
+        return np.concatenate([above, np.concatenate([still.lower, still.corner], axis=2)], axis=1)
+
+
+def joined_matrices(parts: list[FlowMatrices]) -> FlowMatrices:
+    """The matrices of several batches as those of one."""
+    names = [one.name for one in fields(FlowMatrices)]
+    return FlowMatrices(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class SemiDiscreteFlow:
@@ -44,12 +65,22 @@ class SemiDiscreteFlow:
     def __init__(self, evolution: FlowEvolution, local: FlowCells, pause: Callable[[], None]) -> None:
         self.evolution, self.local, self.pause = evolution, local, pause
         self.system = FlowSystem(local)
-        rest, still = self.system.rest(), self.system.at(0.0)
-        self.groups = []
+        batches: dict[tuple[int, int], list[CellBatch]] = {}
         for batch in local.batches():
-            found = still.matrices(batch, rest)
-            self.groups.append(FlowGroup(batch, found, self._mass(batch), self.system.places(batch)))
-            pause()
+            batches.setdefault((batch.faces, batch.pairs.shape[1]), []).append(batch)
+        self.batches = list(batches.values())
+        still = [joined_matrices([self.system.still(one) for one in some]) for some in self.batches]
+        self.groups = [
+            FlowGroup(
+                np.concatenate([one.cells for one in some]), matrices,
+                np.concatenate([self._mass(one) for one in some]),
+                np.concatenate([self.system.dofs(one) for one in some]),
+            )
+            for some, matrices in zip(self.batches, still, strict=True)
+        ]  # fmt: skip
+        dofs = np.concatenate([group.dofs.ravel() for group in self.groups])
+        one = np.ones(len(dofs))
+        self.scatter = sparse.csr_matrix((one, (dofs, np.arange(len(dofs)))), (self.system.total, len(dofs)))
         self._steady: FlowVector | None = None
 
     def _mass(self, batch: CellBatch) -> Array:
@@ -70,19 +101,22 @@ class SemiDiscreteFlow:
 
     def state(self, vector: FlowVector) -> FlowState:
         """The same as a state of the stationary flow."""
-        split = self.system.faces * self.system.m
-        traces = vector.traces
-        return FlowState(
-            vector.stream, traces[:split].reshape(-1, self.system.m), traces[split:].reshape(-1, self.system.n)
-        )
+        found = self.states(FlowVector(vector.stream[None], vector.traces[None]))
+        return FlowState(found.stream[0], found.tangential[0], found.normal[0])
+
+    def states(self, vectors: FlowVector) -> FlowState:
+        """Several states, stacked along the first axis, as such of the stationary flow."""
+        split, count = self.system.faces * self.system.m, len(vectors.stream)
+        tangential = vectors.traces[:, :split].reshape(count, -1, self.system.m)
+        return FlowState(vectors.stream, tangential, vectors.traces[:, split:].reshape(count, -1, self.system.n))
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
     def weighted(self, stream: Array) -> Array:
-        """M times weights (C, k)."""
+        """M times weights (…, C, k)."""
         found = np.zeros_like(stream)
         for group in self.groups:
-            found[group.batch.cells] = np.matmul(group.mass, stream[group.batch.cells][:, :, None])[:, :, 0]
+            found[..., group.cells, :] = np.matmul(group.mass, stream[..., group.cells, :, None])[..., 0]
         return found
 
     def norm(self, stream: Array) -> float:
@@ -102,66 +136,83 @@ class SemiDiscreteFlow:
         system = self.system
         self.move(time)
         found = FlowVector(np.zeros(self.shape), np.zeros(system.total))
-        still = system.at(0.0)
-        for group in self.groups:
-            load, data = still.loads(group.batch)
-            found.stream[group.batch.cells] = load
-            np.add.at(found.traces, group.places, data)
+        for some in self.batches:
+            for batch in some:
+                load, data = system.loads(batch)
+                found.stream[batch.cells] = load
+                np.add.at(found.traces, system.dofs(batch), data)
         if not self.evolution.moving:
             self._steady = found
         return found
 
     def residual(self, time: float, vector: FlowVector) -> FlowVector:
         """A(ψ, û, λ) - b(t)."""
-        loads = self.loads(time)
-        stream, traces = -loads.stream, -loads.traces
-        own, around = self.system.inertia(self.state(vector))
-        stream += own
-        traces += around
+        found = self.residuals(np.array([time]), FlowVector(vector.stream[None], vector.traces[None]))
+        return FlowVector(found.stream[0], found.traces[0])
+
+    def residuals(self, times: Array, vectors: FlowVector) -> FlowVector:
+        """A(ψ, û, λ) - b(t) of several states, weights (s, C, k) and unknowns of faces (s, T), at times (s,)."""
+        count, k, split = len(times), self.local.size, self.system.faces * self.system.m
+        loads, prescribed = [], []
+        for time in times.tolist():
+            loads.append(self.loads(time))
+            prescribed.append(self.local.boundary.values)
+
+        def move(number: int) -> None:
+            self.evolution.moment.value = float(times[number])
+
+        tangential = vectors.traces[:, :split].reshape(count, self.system.faces, self.system.m)
+        stream, around = self.system.inertia.forces(vectors.stream, tangential, np.stack(prescribed), move)
+        stream -= np.stack([one.stream for one in loads])
+        traces = -np.stack([one.traces for one in loads])
+        traces[:, :split] += around.reshape(count, -1)
+        pieces = []
         for group in self.groups:
-            here, beside = vector.stream[group.batch.cells][:, :, None], vector.traces[group.places][:, :, None]
-            still = group.still
-            stream[group.batch.cells] += (np.matmul(still.square, here) + np.matmul(still.upper, beside))[:, :, 0]
-            found = np.matmul(still.lower, here) + np.matmul(still.corner, beside)
-            np.add.at(traces, group.places, found[:, :, 0])
+            here = np.concatenate([vectors.stream[:, group.cells], vectors.traces[:, group.dofs]], axis=2)
+            found = np.matmul(group.block, here.transpose(1, 2, 0))  # (B, k + T, s)
+            stream[:, group.cells] += found[:, :k].transpose(2, 0, 1)
+            pieces.append(found[:, k:].reshape(-1, count))
+        traces += (self.scatter @ np.concatenate(pieces)).T
         return FlowVector(stream, np.where(self.system.active, traces, 0.0))
 
     def projected(self, values: Callable[[Array], Array], time: float) -> Array:
         """Weights (C, k) of the nearest velocity to values (M, 2) whose fluxes fit those of the boundary at a time."""
         data = self.loads(time).traces
         right = np.zeros(self.shape)
-        for group in self.groups:
-            points, weights, table = self.local.stream_tables(group.batch.cells)
-            wanted = values(points.reshape(-1, 2)).reshape(*points.shape)
-            right[group.batch.cells] = -self.evolution.density * self.system.tested(
-                group.batch.cells, weights, table, wanted
-            )
-        split = self.system.faces * self.system.m
-        bare = []
-        for group in self.groups:
+        blocks = []
+        for some, group in zip(self.batches, self.groups, strict=True):
+            mass = []
+            for batch in some:
+                points, weights, table = self.local.stream_tables(batch.cells)
+                wanted = values(points.reshape(-1, 2)).reshape(*points.shape)
+                right[batch.cells] = -self.evolution.density * self.system.tested(batch.cells, weights, table, wanted)
+                mass.append(self.system.regular(batch, self._mass(batch)))
             upper, lower, corner = (
                 np.zeros_like(one) for one in (group.still.upper, group.still.lower, group.still.corner)
             )
-            along = group.batch.faces * self.system.m
+            along = some[0].faces * self.system.m
             upper[:, :, along:], lower[:, along:] = group.still.upper[:, :, along:], group.still.lower[:, along:]
             index = np.arange(along)
             corner[:, index, index] = 1.0
-            bare.append((self.system.regular(group.batch, group.mass.copy()), upper, lower, corner))
-        return (
-            FactorisedFlow(self, bare)
-            .solve(FlowVector(right, np.where(np.arange(len(data)) < split, 0.0, data)))
-            .stream
-        )
+            blocks.append((np.concatenate(mass), upper, lower, corner))
+        fluxes = np.where(np.arange(len(data)) < self.system.faces * self.system.m, 0.0, data)
+        return FactorisedFlow(self, blocks).solve(FlowVector(right, fluxes)).stream
 
     # ------------------------------------------------------------------------------------------------- factorisation
 
     def tangent(self, vector: FlowVector, time: float) -> list[FlowMatrices]:
         """The derivative of A at a state, by groups."""
+        if self.evolution.form.inert:
+            return [group.still for group in self.groups]
         self.move(time)
-        state = self.state(vector)
-        found = []
-        for group in self.groups:
-            found.append(self.system.matrices(group.batch, state))
+        state, found = self.state(vector), []
+        for some, group in zip(self.batches, self.groups, strict=True):
+            ends = np.cumsum([0, *(len(one.cells) for one in some)]).tolist()
+            own = [group.part(slice(*ends)) for ends in pairwise(ends)]
+            inertia = self.system.inertia
+            found.append(
+                joined_matrices([inertia.added(one, state, still) for one, still in zip(some, own, strict=True)])
+            )
             self.pause()
         return found
 
@@ -179,28 +230,28 @@ class FactorisedFlow:
 
     def __init__(self, flow: SemiDiscreteFlow, blocks: list[tuple[Array, Array, Array, Array]]) -> None:
         self.flow = flow
-        self.kept: list[tuple[Array, Array, Array]] = []
+        self.eliminated: list[tuple[Array, Array, Array]] = []
         pieces = []
         for group, (square, upper, lower, corner) in zip(flow.groups, blocks, strict=True):
             inverse = np.linalg.inv(square)
             response = np.matmul(inverse, upper)
-            self.kept.append((inverse, response, lower))
-            pieces.append((group.places, corner - np.matmul(lower, response)))
+            self.eliminated.append((inverse, response, lower))
+            pieces.append((group.dofs, corner - np.matmul(lower, response)))
             checkpoint()
         self.factors = flow.system.factorised(pieces)
 
     def solve(self, right: FlowVector) -> FlowVector:
         """Weights and unknowns of faces for right-hand sides."""
         flow, active = self.flow, self.flow.system.active
-        traces = right.traces.astype(np.result_type(right.stream, self.kept[0][0]))
-        own = []
-        for group, (inverse, _, lower) in zip(flow.groups, self.kept, strict=True):
-            one = np.matmul(inverse, right.stream[group.batch.cells][:, :, None])
+        own, pieces = [], []
+        for group, (inverse, _, lower) in zip(flow.groups, self.eliminated, strict=True):
+            one = np.matmul(inverse, right.stream[group.cells][:, :, None])
             own.append(one)
-            np.subtract.at(traces, group.places, np.matmul(lower, one)[:, :, 0])
+            pieces.append(np.matmul(lower, one).ravel())
+        traces = right.traces - flow.scatter @ np.concatenate(pieces)
         found = np.zeros_like(traces)
         found[active] = self.factors.solve(traces[active])
         stream = np.zeros(flow.shape, dtype=traces.dtype)
-        for group, one, (_, response, _) in zip(flow.groups, own, self.kept, strict=True):
-            stream[group.batch.cells] = (one - np.matmul(response, found[group.places][:, :, None]))[:, :, 0]
+        for group, one, (_, response, _) in zip(flow.groups, own, self.eliminated, strict=True):
+            stream[group.cells] = (one - np.matmul(response, found[group.dofs][:, :, None]))[:, :, 0]
         return FlowVector(stream, found)

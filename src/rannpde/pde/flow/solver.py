@@ -20,17 +20,22 @@ from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
-from rannpde.pde.flow.assembly import FlowState, FlowSystem
+from rannpde.pde.flow.assembly import FlowSystem
+from rannpde.pde.flow.corners import flow_corners
+from rannpde.pde.flow.forces import ForceSeries
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.meshing import FlowMesher, flow_corners
+from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.newton import FlowFailure, FlowNewton
-from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators, side_forces
+from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
+from rannpde.pde.flow.tractions import FaceTractions, patch_forces, tractions
 from rannpde.pde.residual import Term, root_mean_square
-from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.weak.basis import HiddenLayer, columns_of
 from rannpde.pde.weak.evaluation import decay, volume_points
 from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS
 from rannpde.rounding import COMPUTED
@@ -42,14 +47,6 @@ class FlowResolution:
 
     tree: CellNode
     degree: int
-
-
-@dataclass(frozen=True, eq=False)
-class ForceSeries:
-    """Of a flow in time: times (N,) of the stages of all steps; forces : side → (N, 2)"""
-
-    times: Array
-    forces: Mapping[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +81,15 @@ class FlowDiscretisation:
         rng: np.random.Generator,
         pause: Callable[[], None],
         degree: int | None = None,
+        like: CellNetwork | None = None,
     ) -> None:
+        """like : a flow of the same domain at other numbers, from whose cells and velocity to begin."""
         self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.like = like
         self.problem = form.problem
         finder = ConditionFinder(form.terms, 2)
         self.corners = flow_corners(form, finder)
-        self.mesher = FlowMesher(form, finder, self.corners, settings)
+        self.mesher = ShapeMesher(self.problem.domain, finder, settings)
         self.first_degree = degree or self._degree()
         self.last: FlowIterate | None = None
         self.known = np.inf
@@ -102,7 +102,7 @@ class FlowDiscretisation:
     def most_degree(self) -> int:
         """Beyond, derivatives of the functions of cut cells are rounding."""
         most = self.settings.most_degree[1]
-        return most if self.mesher.clipper is None else most - 2
+        return most - 2 if self.mesher.clippers else most
 
     @cached_property
     def check_points(self) -> Array:
@@ -114,12 +114,20 @@ class FlowDiscretisation:
         return min(round(start - per_digit * log10(self.tol)), self.most_degree)
 
     def first(self) -> FlowResolution:
-        """Where the loop begins."""
-        tree, data, degree = self.mesher.tree(self.tol), self.problem.variation, self.first_degree
+        """Where the loop begins; beside a flow that is known, one refinement before where that ended."""
+        if self.like is not None:
+            columns = self.like.features.width
+            fits = [n for n in range(3, self.most_degree + 1) if columns_of(2, n, self.settings) <= columns]
+            return FlowResolution(self.like.tree, max([3, *(n - 2 for n in fits)]))
+        tree, data, degree = self.tree(self.tol), self.problem.variation, self.first_degree
         if data is not None:
             most = self.settings.most_cells[1] // 4
             tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
         return FlowResolution(tree, degree)
+
+    def tree(self, tol: float) -> CellNode:
+        """Cells that follow curves and singular points as far as a tolerance needs."""
+        return self.mesher.tree(self.corners.points, tol, self.settings.first_cells[1])
 
     def cells(self, tree: CellNode, degree: int, rng: np.random.Generator) -> FlowCells:
         layer = HiddenLayer.sample(2, degree, self.settings, rng, self.mesher.curved)
@@ -131,9 +139,10 @@ class FlowDiscretisation:
         system = FlowSystem(local)
         if self.last is None:
             self.check_balance(system)
-        newton = FlowNewton(self.settings.newton_share * self.tol, self.settings)
+        newton = FlowNewton(ALGEBRA_SHARE * self.tol, self.settings)
         try:
-            known = self._velocity(self.last.network) if self.last is not None else self._coarse(newton, resolution)
+            start = self.like if self.last is None else self.last.network
+            known = self._coarse(newton, resolution) if start is None else self._velocity(start)
             state, self.newton_steps = newton.solve(system, known)
         except FlowFailure as failure:
             self.failure = failure
@@ -154,8 +163,8 @@ class FlowDiscretisation:
         return self.last
 
     def _velocity(self, network: CellNetwork | CellTrajectory) -> Callable[[Array], Array]:
-        places = list(self.form.places[:2])
-        return lambda points: network(points)[:, places]
+        columns = list(self.form.columns[:2])
+        return lambda points: network(points)[:, columns]
 
     def _coarse(self, newton: FlowNewton, resolution: FlowResolution) -> Callable[[Array], Array] | None:
         """A start for the first mesh: the flow with functions of a low degree on the same cells."""
@@ -185,18 +194,18 @@ class FlowDiscretisation:
 
     def _gauged(self, system: FlowSystem, network: CellNetwork) -> CellNetwork:
         """The pressure with the stated constant, or with the mean zero, where the flow leaves it free."""
-        place = self.form.places[2]
+        column = self.form.columns[2]
         shift = 0.0
         if system.enclosed and not self.form.gauges:
             points, weights, _ = volume_points(system.local)
-            shift = -float(np.average(network(points)[:, place], weights=weights))
+            shift = -float(np.average(network(points)[:, column], weights=weights))
         elif self.form.gauges:
             gaps = np.concatenate([self._gauge(term, network) for term in self.form.gauges])
             shift = float(gaps.mean()) if system.enclosed else 0.0
-            size = float(np.abs(network(self.check_points)[:, place] + shift).max())
+            size = float(np.abs(network(self.check_points)[:, column] + shift).max())
             self.gap = float(np.sqrt(np.mean((gaps - shift) ** 2))) / max(size, 1e-300)
         coefficients = network.coefficients.copy()
-        coefficients[:, -1, place] += shift
+        coefficients[:, -1, column] += shift
         return replace(network, coefficients=coefficients)
 
     def _gauge(self, term: Term, network: CellNetwork) -> Array:
@@ -206,21 +215,27 @@ class FlowDiscretisation:
             assert term.region is not None
             points = term.region.sample(CHECK_POINTS // 20, rng=1)
         known = term.known(points, self.problem.vocabulary, term.data)
-        pressure = network(points)[:, self.form.places[2]]
+        pressure = network(points)[:, self.form.columns[2]]
         value, (slope,) = term.expression.linearised(known, {term.expression.jets[0]: pressure})
         return np.asarray(-np.broadcast_to(value / slope, (len(points),)))
 
     def forces(self, system: FlowSystem, state: FlowState) -> dict[str, Array]:
         """Force (2,) of the flow on each side on which conditions were stated."""
+        alone = FlowState(state.stream[None], state.tangential[None], state.normal[None])
+        found = self.side_forces(system, tractions(system, alone))
+        return {name: rows[0] for name, rows in found.items()}
+
+    def side_forces(self, system: FlowSystem, found: FaceTractions) -> dict[str, Array]:
+        """The same (s, 2) of several states, from their tractions."""
         patches = system.mesh.patches
-        acting = side_forces(system, state)
+        acting = patch_forces(system, found)
         middle = patches.points.shape[1] // 2
         holds = self.mesher.finder.holds(patches.points[:, middle], patches.normals[:, middle])
-        found: dict[str, Array] = {}
+        forces: dict[str, Array] = {}
         for number, term in enumerate(self.form.terms):
             assert isinstance(term.region, Side)
-            found[term.region.name] = acting[holds[:, number]].sum(axis=0)
-        return found
+            forces[term.region.name] = acting[:, holds[:, number]].sum(axis=1)
+        return forces
 
     # ------------------------------------------------------------------------------------------ estimate and refine
 
@@ -234,7 +249,7 @@ class FlowDiscretisation:
             return np.inf
         length = float(np.ptp(np.asarray(self.problem.domain.bounds, dtype=float), axis=1).max())
         found = flow_difference(
-            before.values, now.values, self.form.places, now.stress, length / self.form.viscosity, self.tol
+            before.values, now.values, self.form.columns, now.stress, length / self.form.viscosity, self.tol
         )
         pressed = pressed and not self.corners.jumps  # where the velocity jumps, the pressure is not in L²
         self.vanishing = found.vanishing and pressed
@@ -291,9 +306,9 @@ class FlowDifference:
 
 
 def flow_difference(
-    before: Array, now: Array, places: tuple[int, int, int], stress: float, driven: float, tol: float
+    before: Array, now: Array, columns: tuple[int, int, int], stress: float, driven: float, tol: float
 ) -> FlowDifference:
-    """Compare two flows (M, fields); places : columns of the velocity and the pressure.
+    """Compare two flows (M, fields); columns : those of the velocity and the pressure.
 
     stress : root mean square of ν ∇u; driven : velocity that differences of pressure alone would drive, over their size
 
@@ -303,7 +318,7 @@ def flow_difference(
     """
     if not (np.isfinite(before).all() and np.isfinite(now).all()):
         return FlowDifference(np.inf, np.inf, False)
-    parts = (list(places[:2]), [places[2]])
+    parts = (list(columns[:2]), [columns[2]])
     gaps = [root_mean_square((before - now)[:, part]) for part in parts]
     sizes = [root_mean_square(now[:, part]) for part in parts]
     zero = [size <= 2 * gap for size, gap in zip(sizes, gaps, strict=True)]

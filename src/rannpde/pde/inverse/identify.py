@@ -35,6 +35,7 @@ from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 
 class Forward(Protocol):
@@ -152,7 +153,7 @@ class OuterIterations:
             self.regression = self._regression(self.models)
         self.regression = replace_values(self.regression, values)
         fit = self.regression.fit(
-            self.first_estimate, Noise.of(self.measured), None, tol=self.settings.fit_share * self._tolerance()
+            self.first_estimate, Noise.of(self.measured), None, tol=ALGEBRA_SHARE * self._tolerance()
         )
         self.fits.append(fit)
         self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
@@ -178,7 +179,7 @@ class OuterIterations:
         damping = DAMPING if not self.fits else LEAST_DAMPING
         try:
             fit = self.regression.fit(
-                self.vector, self.noise, self.priors, tol=max(1e-12, self.settings.fit_share * tol), damping=damping
+                self.vector, self.noise, self.priors, tol=max(1e-12, ALGEBRA_SHARE * tol), damping=damping
             )
         except NoEvaluation:
             if not self.fits:
@@ -355,7 +356,7 @@ class OuterIterations:
             size = float(np.sqrt(np.mean(one.values**2))) or 1.0
             if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
                 missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
-                return Status.VETOED, f"{missed}: give their noise, or correct the equations"
+                return Status.RESIDUAL_TOO_LARGE, f"{missed}: give their noise, or correct the equations"
         for k, one in enumerate(self.measured):
             if (
                 one.noise is not None
@@ -367,13 +368,13 @@ class OuterIterations:
                 missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
                 remedy = "correct the equations or bounds" if held else "correct the equations"
                 degree = ", or a larger degree" if self.unknowns.bases else ""
-                return Status.VETOED, f"{missed}: {remedy}, give a larger noise{degree}"
+                return Status.RESIDUAL_TOO_LARGE, f"{missed}: {remedy}, give a larger noise{degree}"
         left = fit.rows.constraint_residuals
         excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
         if excess > self.settings.constraint_excess:
             missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
             remedy = "give a larger degree, or conditions that agree"
-            return Status.VETOED, f"the conditions on unknown functions alone are {missed}; {remedy}"
+            return Status.RESIDUAL_TOO_LARGE, f"the conditions on unknown functions alone are {missed}; {remedy}"
         if not self.agreed:
             return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
         return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"

@@ -13,7 +13,6 @@ class IdentificationSettings:
     first_iterations, final_iterations : most outer iterations with that tolerance, and with the final one
     first_change : relative change of the unknowns by an outer iteration up to which its discretisation, made for the
         values before, was good enough to locate them
-    fit_share : share of the tolerance of a discretisation to which the unknowns are fitted on it
     error_share : errors of the discretisation are to be below this share of the standard deviation that the noise
         leaves
     constraint_tolerance : error with which an unknown function meets the conditions on it, relative to its size
@@ -27,7 +26,6 @@ class IdentificationSettings:
     first_iterations: int = 5
     final_iterations: int = 4
     first_change: float = 2.5
-    fit_share: float = 0.1
     error_share: float = 0.03
     constraint_tolerance: float = 1e-5
     constraint_excess: float = 1e3

@@ -255,7 +255,7 @@ def _judged(result: LinesResult, held_out: Mapping[str, float], tuning: LinesTun
     worst = max(held_out, key=lambda name: held_out[name], default="")
     if result.status.converged and worst and held_out[worst] > tuning.residual_tolerance:
         return (
-            Status.VETOED,
+            Status.RESIDUAL_TOO_LARGE,
             f"the iterations agree, but leave a relative residual of {held_out[worst]:.1e} in {worst!r}",
         )
     return result.status, result.detail

@@ -17,6 +17,7 @@ from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.residual import root_mean_square
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.trajectory import Event
+from rannpde.pde.tolerance import TIME_SHARE
 
 SpaceFunction = Callable[[Array], Array]
 FieldEvent = Callable[[float, SpaceFunction], float]
@@ -65,7 +66,7 @@ class IterationSettings:
 
         events = {name: _on_states(event, system) for name, event in self.events.items()}
         return TimeIntegrator(
-            self.tuning.time_share * tol,
+            TIME_SHARE * tol,
             self.tuning.steps,
             self.time_scale.longest_step,
             self.integrator or "RadauIIA",

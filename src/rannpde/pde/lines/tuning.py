@@ -23,7 +23,6 @@ class LinesTuning:
     amplitude_samples : times and points at which the running amplitude of a solution is sampled
     least_amplitude : smallest share of the largest amplitude to which the tolerance is relative while the solution is
         small: a factor of a million, as in exp(60 (t - t²)), costs five times the steps of order 8 in the beginning
-    time_share : share of an iteration's tolerance that the time integration may use
     residual_tolerance : iterations that agree are not believed when the relative residual of an equation or condition
         on fresh points is above this (1 would be that of 0): correct solutions leave at most 0.02 over the zoo and the
         random problems of tests/honesty, with steps and kinks of data; a rod with value and slope prescribed at both
@@ -57,7 +56,7 @@ class LinesTuning:
         eps/cutoff, so that the weak form is used where eps/weak_cutoff is below the tolerance
 
     length_factors : a tensor-product basis divides length scales by one of these, the smallest with which the profiles
-        of the last iteration are represented to profile_share of its tolerance. Ranks multiply: a sine to nine digits
+        of the last iteration are represented to ALGEBRA_SHARE of its tolerance. Ranks multiply: a sine to nine digits
         needs 16 functions at 0.2, 29 at 0.5, 53 at 1; a tanh front has 3 digits at 0.2, 10 at 0.5.
         Before there is a solution, it is the middle one
     tensor_density : share of the quadrature cells for a tensor-product basis: ten points on 0.8 ℓ leave 6^-20
@@ -70,12 +69,11 @@ class LinesTuning:
     most_flow : unknowns of each field of an incompressible flow, whose Stokes modes are a dense matrix
     pressure_cutoff : relative eigenvalue of the Schur complement below which a pressure has no effect on the flow
     slow_contraction : where a correction by the Kronecker sum alone leaves more than this share of the residual, GMRES
-        follows, with at most krylov_steps, to krylov_share of the residual; power_steps : of the power method that
+        follows, with at most krylov_steps, to ALGEBRA_SHARE of the residual; power_steps : of the power method that
         measures the contraction
 
     first_modes, most_modes : highest Fourier mode per axis, at first and at most, by dimension
     rough_modes : highest Fourier mode for data that no grid resolves
-    tail_share : of the tolerance that the highest eighth of the modes may hold
     growth : factor of the size of a basis where it is too small, and from one iteration to the next
     mode_tolerance_factor : every iteration with Fourier modes divides the tolerance of the last one by this: two with
         the same tolerance would take the same steps; for kinks that are carried around, whose error in time falls like
@@ -86,7 +84,6 @@ class LinesTuning:
         collocation of high order does, whose Newton iterations fail only where non-linear terms are stiff
     resolved_padding : ratio of grid points to highest modes, in several dimensions, while the modes resolve the
         solution: 3 would avoid all aliasing of quadratic terms; at 2.25 it is below the truncation error
-    truncation_share : of the tolerance of an iteration that the truncated storage of its steps may leave out
     most_work : values on grids that an iteration in Fourier modes may transform, at some 25 ns each
     growth_work : the same as a limit for adding modes in several dimensions: fronts that no number of modes resolves
         end in a minute or two, with an estimate that says so
@@ -98,18 +95,17 @@ class LinesTuning:
     tolerance_factor: float = 2.0
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6
-    time_share: float = 0.3
     residual_tolerance: float = 0.3
     error_share: float = 0.5
     refinement: float = 1.15
 
-    features_per_length: tuple[float, float] = (8.0, 4.0)
-    features_per_digit: tuple[float, float] = (2.0, 1.0)
+    features_per_length: tuple[int, int] = (8, 4)
+    features_per_digit: tuple[int, int] = (2, 1)
     least_width: tuple[int, int] = (60, 350)
     most_width: tuple[int, int] = (1500, 1200)
     basis_share: float = 0.1
     rough_ratio: float = 1.25
-    rough_lengths: tuple[float, float] = (1000.0, 50.0)
+    rough_lengths: tuple[int, int] = (1000, 50)
     width_excess: float = 2.0
     uniform_share: float = 0.2
     cells_per_length: tuple[float, float] = (3.0, 0.6)
@@ -117,7 +113,7 @@ class LinesTuning:
     weak_node_share: float = 0.5
     boundary_points: int = 40
     boundary_nodes: int = 64
-    ball_points: float = 5.0
+    ball_points: int = 5
     grid: tuple[int, int] = (4001, 65)
     length_scale_times: int = 161
 
@@ -125,7 +121,6 @@ class LinesTuning:
     strong_cutoff: float = 1e-13
 
     length_factors: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
-    profile_share: float = 0.05
     tensor_density: float = 0.4
     nodes_per_function: float = 2.2
     unresolved_share: float = 0.02
@@ -136,20 +131,17 @@ class LinesTuning:
     most_flow: int = 1_800
     pressure_cutoff: float = 1e-3
     slow_contraction: float = 0.15
-    krylov_share: float = 0.03
     krylov_steps: int = 30
     power_steps: int = 3
 
     first_modes: tuple[int, int, int] = (16, 8, 4)
     most_modes: tuple[int, int, int] = (1024, 320, 42)
     rough_modes: tuple[int, int, int] = (1024, 96, 20)
-    tail_share: float = 0.1
     growth: float = 1.3
     mode_tolerance_factor: float = 4.0
     pilot_power: int = 2
     exponential_above: float = 1e-6
     resolved_padding: float = 2.25
-    truncation_share: float = 0.02
     most_work: float = 1e10
     growth_work: float = 2e9
     window_counts: tuple[int, ...] = (4, 16)

@@ -33,7 +33,7 @@ def solve_companion(solution: Solution, settings: OutputSettings) -> Solution | 
     known = solution.estimate if np.isfinite(solution.estimate) else 1.0
     tol = float(np.clip(settings.finer * known, settings.least_tolerance, 0.05))
     factor, more = settings.companion_time
-    monitor = Monitor(None, Budget(factor * solution.seconds + more))
+    monitor = Monitor(None, Budget(factor * solution.seconds + more), residuals=False)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

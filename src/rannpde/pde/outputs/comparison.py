@@ -23,6 +23,7 @@ from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.trefftz.history import TrefftzHistory
 
 NOISE = 3
@@ -90,7 +91,7 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
         sized.append(expression.slopes(function, points, normals) if principle is not None else 0 * values)
         return np.stack(sized, axis=1)
 
-    share = settings.quadrature_share * min(comparison.solution.estimate, 1.0)
+    share = ALGEBRA_SHARE * min(comparison.solution.estimate, 1.0)
     relative = max(share, settings.rounding)
     if region.patches is not None:
         nodes = settings.nodes[min(region.patches.extent, len(settings.nodes)) - 1] if region.patches.extent else 1

@@ -22,8 +22,9 @@ from rannpde.pde.outputs.forces import has_forces, weak_force
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.outputs.signals import force_at, force_in_time, quantity_in_time
 from rannpde.pde.outputs.singular import singular_growth
-from rannpde.pde.problem.output import Output
+from rannpde.pde.problem.output import IN_TIME, Output
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import (
     OutputRegion,
@@ -34,6 +35,7 @@ from rannpde.pde.problem.output_region import (
     times_of,
 )
 from rannpde.pde.solution import Solution
+from rannpde.pde.weak.history import WeakHistory
 
 
 def compared(solution: Solution, settings: OutputSettings | None = None) -> SolutionPair:
@@ -62,7 +64,10 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
 
 def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = None) -> Quantity:
     """The same of a solution; a second one is solved only where the answer needs it."""
-    force = None if t is not None else _force(solution, statement, on)
+    if t is None:
+        force = _force(solution, statement, on)
+    else:
+        force = force_at(solution, _read(SolutionPair(solution, None, OutputSettings()), statement), on, t)
     return integral(compared(solution), statement, on, t) if force is None else force
 
 
@@ -215,11 +220,18 @@ def stated_output(comparison: SolutionPair, output: Output, expression: OutputEx
             return extremum(comparison, statement, 1.0 if output.kind == "maximum" else -1.0, output.on, output.t)
         case "first time":
             return first_time(comparison, statement)
+        case kind if kind in IN_TIME:
+            return quantity_in_time(comparison, output, expression)
         case "value" if output.at is not None:
             return probe(comparison, output.at, statement, output.t)
     if expression.fixed:
         return point_value(comparison, expression, output.t)
     return integral(comparison, statement, output.on, output.t, output.kind == "mean")
+
+
+def weighted_quantity(solution: Solution, found: tuple[float, float]) -> Quantity:
+    """A value with a bound by dual-weighted residuals."""
+    return Quantity(*found, solution.converged and bool(np.isfinite(found[1])), "dual-weighted residual")
 
 
 def all_outputs(solution: Solution) -> dict[str, Quantity]:
@@ -232,11 +244,16 @@ def all_outputs(solution: Solution) -> dict[str, Quantity]:
     for name, output in problem.outputs.items():
         expression = problem.output_expressions[name]
         plain = output.kind == "integral" and output.t is None and output.at is None and not expression.fixed
-        force = _force(solution, output.expression, output.on) if plain else None
-        if force is None:
+        weighted = solution.history.weighted.get(name) if isinstance(solution.history, WeakHistory) else None
+        known = None if weighted is None else weighted_quantity(solution, weighted)
+        if known is None and plain:
+            known = _force(solution, output.expression, output.on)
+        if output.kind in IN_TIME:
+            known = force_in_time(solution, output, expression)
+        if known is None:
             comparison = comparison or compared(solution)
-            force = stated_output(comparison, output, expression)
-        found[name] = force
+            known = stated_output(comparison, output, expression)
+        found[name] = known
     return found
 
 

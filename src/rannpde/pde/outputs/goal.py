@@ -1,6 +1,7 @@
 """Solving until outputs are as accurate as wanted.
 
-Solves of ever smaller tolerance follow each other. The outputs of each are compared with those of the one before, so
+Where the weak form has adjoints of the outputs, it refines for them and bounds them by dual-weighted residuals. Else
+solves of ever smaller tolerance follow each other. The outputs of each are compared with those of the one before, so
 that a bound is that of the coarser of the two, and the loop ends when every output is within its tolerance.
 """
 
@@ -17,11 +18,17 @@ from rannpde.errors import InputError, positive_number, require, suggestion
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.outputs.companion import FAILED
 from rannpde.pde.outputs.comparison import SolutionPair
-from rannpde.pde.outputs.evaluate import stated_output
+from rannpde.pde.outputs.evaluate import stated_output, weighted_quantity
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.selection import guarded_solution
 from rannpde.pde.solution import Solution
+from rannpde.pde.weak.dual_weighted import NoAdjoint
+from rannpde.pde.weak.functionals import weightable_outputs
+from rannpde.pde.weak.goal_oriented import solve_outputs
+from rannpde.pde.weak.history import WeakHistory
+from rannpde.pde.weak.method import WeakCells
 
 Solver = Callable[[Problem, float, np.random.Generator, Monitor], Solution]
 LARGEST_TOLERANCE = 1e-3
@@ -48,6 +55,37 @@ class GoalVerdict:
     excess: float
     name: str
     quantity: Quantity
+
+
+def solve_by_adjoints(
+    problem: Problem,
+    tolerances: Mapping[str, float],
+    method: WeakCells,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    why: str,
+) -> Solution | None:
+    """Solve with cells where the outputs need them; None where an output has no adjoint, or too little came of it."""
+    if not set(tolerances) <= set(weightable_outputs(problem)):
+        return None
+    try:
+        solution = guarded_solution(
+            lambda own: solve_outputs(method, problem, tolerances, rng, own, why), monitor.rest()
+        )
+    except NoAdjoint:
+        return None
+    if solution is None or not isinstance(solution.history, WeakHistory):
+        return None
+    outputs = {name: weighted_quantity(solution, pair) for name, pair in solution.history.weighted.items()}
+    verdict = _worst(outputs, tolerances)
+    if verdict.excess > 1 and not (monitor.exhausted or solution.status.by_caller):
+        return None
+    rest = [name for name in problem.outputs if name not in outputs]
+    if rest:
+        pair = SolutionPair(solution, solution.companion, OutputSettings())
+        outputs |= {name: stated_output(pair, problem.outputs[name], problem.output_expressions[name]) for name in rest}
+    found = replace(solution, stored={name: outputs[name] for name in problem.outputs}, seconds=monitor.elapsed)
+    return _judged(found, verdict, monitor, "dual-weighted residuals bound the outputs to their tolerances")
 
 
 def solve_for_outputs(
@@ -95,22 +133,31 @@ def _verdict(
     outputs = {
         name: stated_output(pair, output, problem.output_expressions[name]) for name, output in problem.outputs.items()
     }
+    return _worst(outputs, tolerances), outputs
+
+
+def _worst(outputs: Mapping[str, Quantity], tolerances: Mapping[str, float]) -> GoalVerdict:
+    """The output that is farthest from what is wanted of it."""
     worst: GoalVerdict | None = None
     for name, tol in tolerances.items():
         excess = float(np.max(outputs[name].relative_bound)) / tol
         if worst is None or not excess <= worst.excess:
             worst = GoalVerdict(excess if np.isfinite(excess) else np.inf, name, outputs[name])
     assert worst is not None
-    return worst, outputs
+    return worst
 
 
-def _judged(solution: Solution, verdict: GoalVerdict, monitor: Monitor) -> Solution:
+def _judged(
+    solution: Solution,
+    verdict: GoalVerdict,
+    monitor: Monitor,
+    agreed: str = "two solutions agree on the outputs to their tolerances",
+) -> Solution:
     """The status is that of the outputs, which were asked for, not that of the fields."""
     reached = verdict.excess <= 1 and solution.status is not Status.UNDETERMINED
     if reached:
         stored = {name: replace(one, converged=True) for name, one in (solution.stored or {}).items()}
-        detail = "two solutions agree on the outputs to their tolerances"
-        return replace(solution, status=Status.CONVERGED, detail=detail, stored=stored)
+        return replace(solution, status=Status.CONVERGED, detail=agreed, stored=stored)
     told = f"{verdict.name} = {verdict.quantity}, whose bound is {verdict.excess:.1e} times what is wanted"
     status = Status.BUDGET if monitor.exhausted else Status.STALLED
     return replace(solution, status=status, detail=f"{status}; {told}")

@@ -14,7 +14,6 @@ class OutputSettings:
     nodes : Gauss nodes along an axis of a panel with one, two, three and more parameters; analytic integrands converge
         in the first panels, and singular ones pay for the halvings only
     points : evaluations of the solution that one integral may take; the error of what is left is part of the bound
-    quadrature_share : the quadrature error aimed at, as a share of the error of the solution: it should not be seen
     rounding : relative to ∫|q|, or to a value, what is left to rounding: no digits below it are asked for
     safety : factor of the difference of two solutions in a bound; 2 covers two errors of one size that cancel by half
     finer : the tolerance of the second solution over the estimate of the first: its own error should not count
@@ -34,7 +33,6 @@ class OutputSettings:
 
     nodes: tuple[int, ...] = (16, 12, 8, 6)
     points: int = 2**19
-    quadrature_share: float = 0.05
     rounding: float = ROUNDED / 8
     safety: float = 2.0
     finer: float = 0.2

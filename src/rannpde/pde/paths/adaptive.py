@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import Cause, Ended, guarded
@@ -45,7 +45,7 @@ class PointSearch:
 
     @property
     def quantile(self) -> float:
-        return float(norm.ppf(0.5 + 0.5 * self.confidence))
+        return float(ndtri(0.5 + 0.5 * self.confidence))
 
     def run(self) -> PointValue:
         """The value, to tol or as far as paths and time allow."""

@@ -7,7 +7,7 @@ from math import ceil, isfinite
 from time import perf_counter
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import FLOAT_BYTES, Ended, reserve
@@ -53,7 +53,7 @@ class StoppingSearch:
 
     @property
     def quantile(self) -> float:
-        return float(norm.ppf(0.5 + 0.5 * self.confidence))
+        return float(ndtri(0.5 + 0.5 * self.confidence))
 
     def run(self) -> PointValue:
         check_stopping(self.form)

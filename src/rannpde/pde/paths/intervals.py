@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Status
@@ -31,13 +31,13 @@ def half_width(bias: float, error: float, confidence: float) -> float:
     if error == 0:
         return bias
     ratio = bias / error
-    one_sided, two_sided = float(norm.ppf(confidence)), float(norm.ppf(0.5 + 0.5 * confidence))
+    one_sided, two_sided = float(ndtri(confidence)), float(ndtri(0.5 + 0.5 * confidence))
 
     def excess(beyond: float) -> float:
         """The probability less c at h = B + beyond·e: not positive for the one-sided quantile, not negative for the
         two-sided one, up to rounding.
         """
-        return float(norm.cdf(beyond) - norm.cdf(-beyond - 2 * ratio)) - confidence
+        return float(ndtr(beyond) - ndtr(-beyond - 2 * ratio)) - confidence
 
     low, high = excess(one_sided), excess(two_sided)
     if low >= 0 or high <= 0 or low == high:  # the other side is below rounding; or there is no bias
@@ -53,7 +53,7 @@ def allowed_error(bias: float, wanted: float, confidence: float) -> float:
     """
     if not bias < wanted:
         return 0.0
-    upper = wanted / float(norm.ppf(0.5 + 0.5 * confidence))
+    upper = wanted / float(ndtri(0.5 + 0.5 * confidence))
     return float(brentq(lambda error: half_width(bias, error, confidence) - wanted, 1e-9 * upper, upper * (1 + 1e-9)))
 
 
@@ -80,7 +80,7 @@ class PathsRound:
 
     @property
     def standard_error(self) -> float:
-        return self.sampling / float(norm.ppf(0.5 + 0.5 * self.confidence))
+        return self.sampling / float(ndtri(0.5 + 0.5 * self.confidence))
 
     @property
     def half_width(self) -> float:

@@ -125,7 +125,7 @@ class AdaptivePolynomials:
             undetermined = descent.steps and descent.steps[-1].rank < coefficients.size
             if estimate <= self.tol or undetermined:
                 judged = self._judged(system, coefficients, descent, estimate, bool(undetermined))
-                if judged.status is not Status.VETOED:
+                if judged.status is not Status.RESIDUAL_TOO_LARGE:
                     return judged
             if quadrature > 0.1 * self.tol:
                 noise = noise + 1 if quadrature > 0.5 * coarser else 0
@@ -219,7 +219,7 @@ class AdaptivePolynomials:
     ) -> PolynomialResult:
         if not descent.status.converged:
             return self._result(system, coefficients, descent.status, descent.reason, estimate)
-        agreed = Status.CONVERGED if estimate <= self.tol else Status.VETOED
+        agreed = Status.CONVERGED if estimate <= self.tol else Status.RESIDUAL_TOO_LARGE
         return self._result(system, coefficients, agreed, "", estimate)
 
     def _maker(

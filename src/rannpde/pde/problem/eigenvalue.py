@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
 from rannpde.domains.domain import SpaceTime
@@ -13,7 +13,7 @@ from rannpde.pde.problem.conditions import Data
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
-GENERIC_EIGENVALUE = 0.6180339887498949
+GENERIC_EIGENVALUE = (sqrt(5) - 1) / 2
 """The number that takes the place of an eigenvalue where a problem is checked and counted: any but special ones."""
 
 

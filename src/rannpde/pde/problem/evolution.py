@@ -182,7 +182,7 @@ def evolution_form(problem: Problem, *, weak: bool = True) -> Evolution:
 
 # --------------------------------------------------------------------------------------------- boundary conditions
 
-DIFFERENCE = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
+DIFFERENCE = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
 """Central difference of sixth order, for boundary values that cannot be differentiated in closed form."""
 
 

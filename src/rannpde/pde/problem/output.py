@@ -11,7 +11,9 @@ import numpy as np
 from rannpde.errors import InputError, choose, is_real, require
 from rannpde.pde.problem.entries import known, text, texts
 
-OUTPUT_KINDS = ("integral", "mean", "maximum", "minimum", "value", "first time")
+IN_TIME = ("maximum in time", "minimum in time", "frequency")
+"""Kinds that look at an integral in space, or at values at points, as a function of time."""
+OUTPUT_KINDS = ("integral", "mean", "maximum", "minimum", "value", "first time", *IN_TIME)
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,10 @@ class Output:
     on : where: None for the whole domain, a side or several as in conditions, a shape within the domain, or the two
         ends of a line
     kind : "integral", "mean", "maximum", "minimum", "value" (at the point ``at``, or of an expression in values at
-        points) or "first time" (of an equation such as ``u(0.5, 0.5) = 1``); None takes what the expression says
-    t : a time, or several for a time series, of problems in time
+        points) or "first time" (of an equation such as ``u(0.5, 0.5) = 1``); None takes what the expression says.
+        "maximum in time", "minimum in time" and "frequency" are those of the integral over ``on``, or of an expression
+        in values at points, as a function of time
+    t : a time, or several for a time series, of problems in time; for what is looked for in time, its two ends
     at : the point of a "value"
 
     >>> Output("u(0.5, 0.5) = 1").kind, Output("u").kind, Output("u_x", at=(0.0, 1.0)).kind
@@ -46,10 +50,13 @@ class Output:
         require(self.at is None or kind == "value", "at", self.at, f"left out of the kind {kind!r}")
         require(self.on is None or kind not in ("value", "first time"), "on", self.on, f"left out of a {kind}")
         require(self.t is None or kind != "first time", "t", self.t, "left out of a first time")
+        if kind in IN_TIME and self.t is not None:
+            ends = np.ravel(self.t).tolist()
+            require(len(ends) == 2 and ends[0] < ends[1], "t", self.t, f"the first and last time of a {kind}")
 
     def __str__(self) -> str:
         where = f" on {self.on}" if self.on is not None else f" at {self.at}" if self.at is not None else ""
-        when = "" if self.t is None else f" at t = {self.t}"
+        when = "" if self.t is None else f" {'between' if self.kind in IN_TIME else 'at'} t = {self.t}"
         return f"{self.kind} of {self.expression}{where}{when}"
 
 

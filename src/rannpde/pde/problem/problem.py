@@ -37,7 +37,7 @@ from rannpde.pde.problem.exterior import box_extent, exterior_values, with_surro
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
-from rannpde.pde.problem.output import Output, stated_outputs
+from rannpde.pde.problem.output import IN_TIME, Output, stated_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
@@ -219,8 +219,11 @@ class Problem:
                 check_anchors(expression, self)
                 times = [None] if output.t is None else times_of(output.t, self)[:1]
                 timed = isinstance(self.domain, SpaceTime)
-                require(output.kind != "first time" or timed, "kind", output.kind, "that of a problem in time")
-                if output.kind in ("integral", "mean", "maximum", "minimum") and not expression.fixed:
+                untimed = output.kind not in ("first time", *IN_TIME)
+                require(untimed or timed, "kind", output.kind, "that of a problem in time")
+                if output.kind in IN_TIME:
+                    times = [self.domain.bounds[0, 0]]
+                if output.kind not in ("value", "first time") and not expression.fixed:
                     check_output_place(expression, output_region(output.on, times[0], self))
                 elif output.at is not None:
                     at = finite_points(f"at of output {name!r}", np.atleast_2d(output.at), None)

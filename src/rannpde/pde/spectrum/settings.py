@@ -22,7 +22,8 @@ class SpectrumSettings:
         eigenvalues that particular solutions refine are found and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
-    shape_degree, shape_more_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension
+    shape_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension: in space each iteration
+        costs about four times as much as the one before, and the first ones little
     shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
     shape_spare : as ``spare``, on shapes, where clusters are common
     passes : adaptive iterations at most
@@ -40,7 +41,7 @@ class SpectrumSettings:
     trust: float = 2.0
     residual_limit: float = 1e-2
     coefficient_tail: float = 1e-7
-    shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.6))
+    shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.2))
     shape_rounding: float = 16.0
     shape_spare: int = 4
     passes: int = 24

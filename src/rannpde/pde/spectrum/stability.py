@@ -7,8 +7,9 @@ a negative one. Perturbations w exp(σt) then satisfy ±F'(u) w = σ w, with w i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from rannpde.pde.statement.expression import Expression, Jet, evaluate
 
 GROWTH = "growth"
 """The name of the eigenvalue: the rate σ of w exp(σt)."""
+SHORT_WAVES = 10**4
+"""Radians of a short wave along the domain: those that decide whether an evolution is well posed."""
 
 
 def stability(
@@ -47,7 +50,8 @@ def stability(
     """Growth rates of perturbations of a stationary solution, the fastest first, with a bound for each.
 
     problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
-    still : fields whose equation is a constraint, without a rate of change; the pressure of a flow is found without
+    still : fields whose equation is a constraint, without a rate of change: that which defines the field, such as
+        w = u + u_xx, if there is one; the pressure of a flow is found without
     The other arguments are those of ``rp.eigen``.
     """
     linear = linearised_problem(problem, state, still)
@@ -60,9 +64,7 @@ def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = 
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
     if isinstance(problem.domain, SpaceTime):
         reject("problem", "one in time", "stationary", "state it without time, and solve for the state of rest")
-    still = (still,) if isinstance(still, str) else tuple(still)
-    for name in still:
-        require(name in problem.fields, "still", name, f"one of {', '.join(problem.fields)}")
+    still = named_fields(problem, still)
     if any(isinstance(one, Data) for one in problem.conditions.values()):
         raise InputError("the problem holds measured values, whose perturbation is zero; leave them out")
     words = problem.vocabulary
@@ -95,6 +97,14 @@ def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = 
     )  # fmt: skip
 
 
+def named_fields(problem: Problem, still: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The fields that ``still`` names; an InputError where the problem has none of that name."""
+    names = (still,) if isinstance(still, str) else tuple(still)
+    for name in names:
+        require(name in problem.fields, "still", name, f"one of {', '.join(problem.fields)}")
+    return names
+
+
 class _BaseFunction:
     """A derivative of the solution as a function of coordinate arrays."""
 
@@ -120,10 +130,14 @@ def _linear_part(expression: Expression, problem: Problem, base: Callable[[Jet],
     return total
 
 
-def rates_of_change(problem: Problem, state: State) -> tuple[Array, Array]:
-    """For each equation the number of the field whose rate of change it gives, and the sign; see ``_rates``."""
-    found = _rates(problem, state, ())
-    pairs = [found[name] for name in problem.expressions]
+def rates_of_change(problem: Problem, state: State, still: tuple[str, ...] = ()) -> tuple[Array, Array]:
+    """For each equation the number of the field whose rate of change it gives, and the sign; see ``_rates``.
+
+    Equations that are constraints have the sign 0 and the numbers of the fields that are still.
+    """
+    found = _rates(problem, state, still)
+    left = iter([field for field in problem.fields if field not in {own for own, _ in found.values()}])
+    pairs = [found.get(name) or (next(left), 0.0) for name in problem.expressions]
     return np.array([problem.fields.index(field) for field, _ in pairs]), np.array([sign for _, sign in pairs])
 
 
@@ -140,30 +154,89 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
     still = still or _constrained(problem)
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
-    names, fields = list(problem.expressions), problem.fields
-    sizes, factors = np.zeros((len(names), len(fields))), {}
-    for k, expression in enumerate(problem.expressions.values()):
-        jets = jets_of(state, fields, points, expression.jets)
+    linear = []
+    for expression in problem.expressions.values():
+        jets = jets_of(state, problem.fields, points, expression.jets)
         values = known | {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
         partials = evaluate(expression.partials, values, expression.functions)
-        for f, field in enumerate(fields):
-            order = problem.order(field)
-            own = [p for jet, p in zip(expression.jets, partials, strict=True)
-                   if jet.field == field and jet.order == order and max(jet.index) == order]  # fmt: skip
-            if own and order > 0:
-                total = np.broadcast_to(sum(own), (len(points),)) * (-1.0) ** (order // 2 + 1)
-                sizes[k, f] = float(np.abs(total).mean())
-                factors[k, f] = total, order
+        linear.append(
+            {jet: np.broadcast_to(p, (len(points),)) for jet, p in zip(expression.jets, partials, strict=True)}
+        )
+    definitions = _definitions(linear, still)
+    if definitions:
+        factors = _symbols(problem, linear, definitions)
+    else:
+        factors = _leading_factors(problem, linear)
+    names, fields = list(problem.expressions), problem.fields
+    sizes = np.zeros((len(names), len(fields)))
+    for place, factor in factors.items():
+        sizes[place] = float(np.abs(factor).mean())
     moving = [f for f, field in enumerate(fields) if field not in still]
     shares = sizes[:, moving] / np.maximum(sizes[:, moving].max(axis=0, keepdims=True), 1e-300)
     rows, columns = linear_sum_assignment(-shares)
     found = {}
     for k, f in zip(rows, np.array(moving, dtype=int)[columns], strict=True):
-        factor, order = factors.get((int(k), int(f)), (np.zeros(1), 1))
-        if order % 2 or not ((factor > 0).all() or (factor < 0).all()):
+        factor = factors.get((int(k), int(f)), np.zeros(1))
+        if not ((factor > 0).all() or (factor < 0).all()):
             raise InputError(
                 f"equation {names[k]!r} does not tell how {fields[f]} changes in time: its highest derivative is odd, "
                 f"or its factor has no sign; name fields without a rate of change by still=({fields[f]!r},)"
             )
         found[names[k]] = (fields[f], 1.0 if factor[0] > 0 else -1.0)
     return found
+
+
+LinearFactors = dict[Jet, Array]
+"""Derivatives of the fields → their factors (M,) at sampled points."""
+
+
+def _leading_factors(problem: Problem, linear: Sequence[LinearFactors]) -> dict[tuple[int, int], Array]:
+    """By numbers of equations and fields: the factor of the highest derivative, positive where short waves decay."""
+    found = {}
+    for k, equation in enumerate(linear):
+        for f, field in enumerate(problem.fields):
+            order = problem.order(field)
+            own = [p for jet, p in equation.items()
+                   if jet.field == field and jet.order == order and max(jet.index) == order]  # fmt: skip
+            if own and order and order % 2 == 0:
+                found[k, f] = np.asarray(sum(own)) * (-1.0) ** (order // 2 + 1)
+    return found
+
+
+def _definitions(linear: Sequence[LinearFactors], still: tuple[str, ...]) -> dict[int, str]:
+    """Equation → the still field that it defines: one that stands there without derivatives, with a factor that nowhere
+    vanishes, as w in w = u + u_xx."""
+    found: dict[int, str] = {}
+    for field in still:
+        for k, equation in enumerate(linear):
+            own = [(jet, factor) for jet, factor in equation.items() if jet.field == field and np.abs(factor).any()]
+            if k not in found and len(own) == 1 and own[0][0].order == 0 and np.abs(own[0][1]).min() > 0:
+                found[k] = field
+                break
+    return found
+
+
+def _symbols(
+    problem: Problem, linear: Sequence[LinearFactors], definitions: dict[int, str]
+) -> dict[tuple[int, int], Array]:
+    """What the other equations do to short waves of the fields, without those that are defined, positive where they
+    decay: minus the real part of the symbol at sampled points, along each axis."""
+    fields, bounds = problem.fields, np.asarray(problem.domain.bounds, dtype=float)
+    fixed = [fields.index(name) for name in definitions.values()]
+    rest = [k for k in range(len(linear)) if k not in definitions]
+    free = [f for f in range(len(fields)) if f not in fixed]
+    found: dict[tuple[int, int], list[Array]] = {}
+    for axis, (low, high) in enumerate(bounds):
+        wave = SHORT_WAVES / (high - low)
+        count = len(next(iter(linear[0].values())))
+        symbol = np.zeros((count, len(linear), len(fields)), dtype=complex)
+        for k, equation in enumerate(linear):
+            for jet, factor in equation.items():
+                if jet.order == jet.index[axis]:
+                    symbol[:, k, fields.index(jet.field)] += factor * (1j * wave) ** jet.order
+        own = symbol[:, list(definitions)]
+        defined = np.linalg.solve(own[:, :, fixed], own[:, :, free])
+        reduced = symbol[:, rest][:, :, free] - symbol[:, rest][:, :, fixed] @ defined
+        for (i, k), (j, f) in product(enumerate(rest), enumerate(free)):
+            found.setdefault((k, f), []).append(-reduced[:, i, j].real)
+    return {place: np.concatenate(parts) for place, parts in found.items()}

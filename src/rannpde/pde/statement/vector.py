@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import erf as error_function
 
 from rannpde.arrays import Array
+from rannpde.rounding import difference_step
 
 SCALAR, VECTOR, MATRIX = "scalar", "vector", "matrix"
 POINT_LEAVES = ("time", "point")
@@ -28,8 +29,6 @@ REDUCTIONS = ("sum", "norm", "dot", "smallest", "largest", "component")
 """Operations that make a scalar of vectors: what the data of a problem see of x."""
 KINKS = ("abs", "sign", "min", "max", "smallest", "largest", "where", "call")
 """Operations after which a formula is no analytic function any more, or may be none."""
-ARGUMENT_STEP = 1e-5
-"""Step of central differences of users' functions, relative to the size of the argument: the cube root of eps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +292,7 @@ def _difference(node: Operation, above: Array, below: list[Array], which: int) -
         return above * slope.reshape(len(above), -1)
     argument = below[which]
     found = np.zeros((len(above), argument.shape[1]))
-    size = ARGUMENT_STEP * max(float(np.abs(argument).max()), 1.0)
+    size = difference_step() * max(float(np.abs(argument).max()), 1.0)
     for k in range(argument.shape[1]):
         shifted = []
         for sign in (1.0, -1.0):

@@ -28,7 +28,6 @@ class StepControl:
     """Step sizes and Newton iterations of the adaptive steppers.
 
     newton_iterations : in one step at most; a smaller step is better than more of them
-    newton_share : Newton's method stops at this share of the tolerance, so that its error does not count
     growth, shrink, safety : largest and smallest factor of successive steps, and the factor of the step that the
         error estimate would just allow (Hairer & Wanner, IV.8)
     rounding : corrections below this share of the state are rounding, which Newton's method cannot improve
@@ -44,7 +43,6 @@ class StepControl:
     """
 
     newton_iterations: int = 12
-    newton_share: float = 0.05
     growth: float = 6.0
     shrink: float = 0.1
     safety: float = SAFETY

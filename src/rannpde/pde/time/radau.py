@@ -27,6 +27,7 @@ from rannpde.pde.time.control import FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 SAME_STEP = (0.9, 1.15)
 """Factors of the next step within which the last one is repeated, so that its factorisations serve again."""
@@ -137,7 +138,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         most, rounding, goal = (
             self.control.newton_iterations,
             self.control.rounding,
-            self.control.newton_share * self.tol,
+            ALGEBRA_SHARE * self.tol,
         )
         for iteration in range(most):
             checkpoint()

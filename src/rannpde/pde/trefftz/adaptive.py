@@ -19,6 +19,7 @@ from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
 
 INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
@@ -32,7 +33,7 @@ class RowSystem(Protocol):
     @property
     def count(self) -> int: ...
 
-    def solved(self, cutoff: float) -> LeastSquares | BlockLeastSquares: ...
+    def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
 
 class TrefftzDiscretisation(Protocol):

@@ -9,6 +9,7 @@ given in a basis that is orthonormal on the boundary (Vandermonde with Arnoldi: 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
 from typing import ClassVar
@@ -51,16 +52,18 @@ class AnalyticFamily(CanonicalFamily):
         found = 1j ** index[1] * self.powers(complex_numbers(points), order)[order]
         return np.concatenate([found.real, found.imag], axis=1)
 
-    def applied(self, points: Array, index: MultiIndex, weights: Array) -> Array:
-        """Re Σ c_j f_j with c = w - iw': one complex sum instead of two real tables."""
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
+        """Re Σ c_j f_j with c = w - iw': one complex sum instead of two real tables, one for each order."""
         here = complex_numbers(self.form.to(points))
         whole = weights[: self.functions] - 1j * weights[self.functions :]
-        order = sum(index)
-        slope = self.powers(here, order)[order] @ whole
-        total = np.zeros(len(points))
-        for beta, value in self.form.expanded(index).items():
-            total += value * (1j ** beta[1] * slope).real
-        return total[:, None]
+        slopes = [power @ whole for power in self.powers(here, max(map(sum, indices)))]
+        found = []
+        for index in indices:
+            total = np.zeros((len(points), 1))
+            for beta, value in self.form.expanded(index).items():
+                total[:, 0] += value * (1j ** beta[1] * slopes[sum(index)]).real
+            found.append(total)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,43 @@ class PoleFamily(AnalyticFamily):
 
 
 @dataclass(frozen=True, eq=False)
+class PowerFamily(AnalyticFamily):
+    """((z - corner)/length)^exponent, cut along the directions (K, 2) that lead out of the domain.
+
+    corners (K, 2), exponents (K,) complex, lengths (K,): one corner, direction and length for every exponent
+    """
+
+    kind: ClassVar[str] = "powers"
+    form: CanonicalForm
+    corners: Array
+    directions: Array
+    exponents: Array
+    lengths: Array
+
+    @property
+    def functions(self) -> int:
+        return len(self.exponents)
+
+    @property
+    def origins(self) -> Array:
+        return complex_numbers(self.corners)
+
+    def powers(self, z: Array, top: int) -> list[Array]:
+        inward = -complex_numbers(self.directions)
+        away = z[:, None] - self.origins
+        at_corner, unit = away == 0, inward * self.lengths
+        away = np.where(at_corner, np.finfo(float).tiny * inward, away)
+        found = [np.exp(self.exponents * np.log(away / unit))]
+        # derivatives at the corner itself may be infinite: they are those a little beside it
+        beside = np.where(at_corner, np.finfo(float).eps * unit, away)
+        derivative = found[0] if not at_corner.any() else np.exp(self.exponents * np.log(beside / unit))
+        for order in range(top):
+            derivative = derivative * (self.exponents - order) / beside
+            found.append(derivative)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class LogarithmFamily(CanonicalFamily):
     """log(|y - c|/length) for centres c (K, 2) in holes or outside, and lengths (K,): the flux out of a hole."""
 
@@ -196,4 +236,4 @@ class LogarithmFamily(CanonicalFamily):
         return np.asarray((1j ** index[1] * (-1) ** (order - 1) * factorial(order - 1) / gaps**order).real)
 
 
-ANALYTIC = {one.kind: one for one in (PolynomialFamily, LaurentFamily, PoleFamily, LogarithmFamily)}
+ANALYTIC = {one.kind: one for one in (PolynomialFamily, LaurentFamily, PoleFamily, PowerFamily, LogarithmFamily)}

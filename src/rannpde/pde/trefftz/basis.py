@@ -10,40 +10,32 @@ from math import ceil, log
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.residual import Term
-from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
-from rannpde.pde.trefftz.analytic import AnalyticFamily, LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
-from rannpde.pde.trefftz.families import (
-    AngleFamily,
-    CanonicalFamily,
-    ExponentialFamily,
-    FeatureFamily,
-    MultipoleFamily,
-    SourceFamily,
+from rannpde.pde.trefftz.analytic import AnalyticFamily, LaurentFamily, LogarithmFamily, PolynomialFamily
+from rannpde.pde.trefftz.corners import (
+    corner_families,
+    poles_at_first,
+    powers_at_corners,
+    surely_singular,
+    value_jumps,
 )
+from rannpde.pde.trefftz.families import CanonicalFamily, ExponentialFamily, FeatureFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet
+from rannpde.pde.trefftz.holes import hole_columns, hole_rate, hole_rows, image_degree
 from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
+from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.pieces import BoundaryPiece
 from rannpde.pde.trefftz.plane_points import boundary_tube, plane_places
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.rounding import ROUNDED
 
 ROUND_HOLE = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
-
-
-def _given(term: Term, place: Array, words: Vocabulary) -> dict[str, float]:
-    """Field → its value at a point (1, 2), where a condition gives one."""
-    prescribed = term.prescribed
-    if prescribed is None or prescribed[0].order:
-        return {}
-    value = evaluate([prescribed[1]], term.known(place, words), term.expression.functions)[0]
-    return {prescribed[0].field: float(np.ravel(value)[0])}
 
 
 @dataclass(frozen=True)
@@ -107,32 +99,42 @@ class PlaneLaw:
     @cached_property
     def outline(self) -> Array:
         """Points (M, 2) of the boundary, canonical."""
-        unit = (np.arange(48) + 0.5) / 48
-        ends = np.array([0.0, 1.0])
-        units = np.concatenate([ends, unit])
-        return np.concatenate([self.form.to(piece.place(units)) for piece in self.boundary.pieces])
+        return self._outline(self.boundary.pieces)
+
+    @cached_property
+    def outer_outline(self) -> Array:
+        """Points (M, 2) of the outer boundary, canonical."""
+        return self._outline([piece for piece in self.boundary.pieces if piece.loop == 0])
+
+    def _outline(self, pieces: Sequence[BoundaryPiece]) -> Array:
+        units = np.concatenate([[0.0, 1.0], (np.arange(48) + 0.5) / 48])
+        return np.concatenate([self.form.to(piece.place(units)) for piece in pieces])
 
     def round_hole(self, number: int) -> bool:
         """Whether multipoles about the centre of a hole serve it."""
-        middle, inner, outer = self.boundary.holes[number]
-        inside = self.domain.contains(self.form.back(middle[None, :]))[0]
-        return inner >= ROUND_HOLE * outer and not inside
+        _, inner, outer = self.boundary.holes[number]
+        return inner >= ROUND_HOLE * outer and not self._bent_holes[number]
+
+    @cached_property
+    def _bent_holes(self) -> tuple[bool, ...]:
+        """Whether the centroids of holes lie in the domain."""
+        middles = np.array([middle for middle, _, _ in self.boundary.holes]).reshape(-1, 2)
+        return tuple(self.domain.contains(self.form.back(middles)).tolist())
+
+    @property
+    def regular_at_first(self) -> int:
+        """The degree of smooth functions at first."""
+        return ceil(4 - 2 * np.log10(self.tol) + (self.reach * 1.05 if self.form.kappa > 0 else 0))
 
     def first(self) -> PlaneResolution:
         """Where the iteration begins: from the digits that are wanted and the distances of holes."""
-        digits = -np.log10(self.tol)
-        regular = ceil(2 * digits + 4 + (self.reach * 1.05 if self.form.kappa > 0 else 0))
+        digits, regular = -np.log10(self.tol), self.regular_at_first
         holes = []
-        for number, (middle, _, outer) in enumerate(self.boundary.holes):
-            others = [np.linalg.norm(m - middle) - r for k, (m, _, r) in enumerate(self.boundary.holes) if k != number]
-            unit = (np.arange(48) + 0.5) / 48
-            outside = [self.form.to(p.place(unit)) for p in self.boundary.pieces if p.loop == 0]
-            gap = min(map(float, [*others, np.linalg.norm(np.concatenate(outside) - middle, axis=1).min()]))
-            rate = min(outer / max(gap, 1e-300), 0.85)
-            start = ceil(log(self.tol) / log(rate)) if self.round_hole(number) else 0
-            holes.append(min(max(start, 6), 40) + ceil(self.form.wave_number * outer * (self.form.kappa > 0)))
+        for number, (_, _, outer) in enumerate(self.boundary.holes):
+            start = ceil(log(self.tol) / log(hole_rate(self, number))) + 2 if self.round_hole(number) else 0
+            holes.append(max(start, 6) + ceil(self.form.wave_number * outer * (self.form.kappa > 0)))
         numbers = range(len(self.boundary.corners))
-        corners = [self.poles if self._surely_singular(k) and self._own_corner(k) else 0 for k in numbers]
+        corners = [self.poles if self._poles_from_the_start(k) else 0 for k in numbers]
         sources = []
         for piece in self.boundary.pieces:
             start = ceil(3 * digits) + 12
@@ -141,40 +143,32 @@ class PlaneLaw:
             sources.append(start if (alone or layered) and piece.image is None else 0)
         return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
 
+    def _poles_from_the_start(self, number: int) -> bool:
+        return surely_singular(self, number) and self.own_corner(number) and not len(self.powers[number])
+
     @property
     def poles(self) -> int:
-        """Poles at a corner at first: errors fall like exp(-c √n), so that n goes with the square of the digits."""
-        return ceil(10 + 0.16 * np.log10(self.tol) ** 2)
+        """Poles at a corner at first."""
+        return poles_at_first(self.tol)
 
-    def _own_corner(self, number: int) -> bool:
+    def own_corner(self, number: int) -> bool:
         """Whether a corner is one of the domain itself, not an image: averaged features serve all images of it."""
         return any(number in piece.corners for piece in self.boundary.pieces if piece.image is None)
-
-    def _surely_singular(self, number: int) -> bool:
-        """Re-entrant, or a change of the kind of condition."""
-        corner = self.boundary.corners[number]
-        if not corner.singular:
-            return False
-        if corner.angle > np.pi + 1e-6:
-            return True
-        return self.boundary.kind_changes(number)
 
     @cached_property
     def jumps(self) -> tuple[bool, ...]:
         """For every corner, whether the values that are given on its two sides differ there."""
-        found = []
-        for number, corner in enumerate(self.boundary.corners):
-            place = self.form.back(corner.point[None, :])
-            sides = [
-                {field: value for term in piece.terms for field, value in _given(term, place, self.words).items()}
-                for piece in self.boundary.pieces
-                if number in piece.corners
-            ]
-            both = set.intersection(*map(set, sides)) if len(sides) > 1 else set()
-            size = max((abs(value) for side in sides for value in side.values()), default=0.0)
-            spread = [max(side[field] for side in sides) - min(side[field] for side in sides) for field in both]
-            found.append(not max(spread, default=0.0) <= ROUNDED * size)
-        return tuple(found)
+        return value_jumps(self)
+
+    @cached_property
+    def image_degree(self) -> int:
+        """The degree of polynomials that resolves the images of holes in the outer boundary."""
+        return image_degree(self)
+
+    @cached_property
+    def powers(self) -> tuple[Array, ...]:
+        """For every corner the exponents of its powers."""
+        return powers_at_corners(self)
 
     # -------------------------------------------------------------------------------------------------- families
 
@@ -201,21 +195,23 @@ class PlaneLaw:
     def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
         found += self._regular(resolution, rng)
-        for number, degree in enumerate(resolution.holes):
-            middle, inner, _ = self.boundary.holes[number]
-            if self.domain.contains(self.form.back(middle[None, :]))[0]:
-                continue  # a hole that bends around its own centroid is served by sources alone
-            own = degree if self.round_hole(number) else 0
+        # a hole that bends around its own centroid is served by sources alone
+        holes = [k for k, bent in enumerate(self._bent_holes) if not bent]
+        if self.harmonic and holes:
+            middles, inner = zip(*(self.boundary.holes[k][:2] for k in holes), strict=True)
+            found.append(LogarithmFamily(self.form, np.array(middles), np.array(inner)))
+        for k in holes:
+            middle, radius, _ = self.boundary.holes[k]
+            own = resolution.holes[k] if self.round_hole(k) else 0
             if self.harmonic:
-                found.append(LogarithmFamily(self.form, middle[None, :], np.array([inner])))
-                found += [LaurentFamily(self.form, middle, inner, own)] if own else []
+                found += [LaurentFamily(self.form, middle, radius, own)] if own else []
             else:
-                found.append(MultipoleFamily(self.form, middle, inner, own, False, self._most(middle, False)))
+                found.append(MultipoleFamily(self.form, middle, radius, own, False, self.growth_about(middle, False)))
         found += self.at_corners(resolution, rng)
         found += self.along(resolution, rng)
         return found
 
-    def _most(self, centre: Array, regular: bool) -> float:
+    def growth_about(self, centre: Array, regular: bool = True) -> float:
         """The largest exponent on the boundary of functions about a centre."""
         away = self.outline - centre
         drift = -(away @ self.form.drift)
@@ -235,11 +231,16 @@ class PlaneLaw:
             return [self._exponentials(1j * self.form.wave_number * directions)]
         centre = self.boundary.centre
         if self.harmonic:
-            return [PolynomialFamily.orthonormal(self.form, centre, self.boundary.radius, degree, self._around(degree))]
+            return [self.polynomials(degree)]
         family: CanonicalFamily = MultipoleFamily(
-            self.form, centre, self.boundary.radius, degree, True, self._most(centre, True)
+            self.form, centre, self.boundary.radius, degree, True, self.growth_about(centre, True)
         )
         return [family]
+
+    def polynomials(self, degree: int) -> PolynomialFamily:
+        """Polynomials up to a degree that are orthonormal on the outer boundary."""
+        centre, radius = self.boundary.centre, self.boundary.radius
+        return PolynomialFamily.orthonormal(self.form, centre, radius, degree, self._around(degree))
 
     def _exponentials(self, canonical: Array) -> ExponentialFamily:
         """exp(λ·y) exp(-drift·y) for λ (K, 2) with λ·λ = -κ, in the coordinates of the problem."""
@@ -248,27 +249,8 @@ class PlaneLaw:
         return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
 
     def at_corners(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
-        """Poles that crowd at corners, and angles."""
-        places, lengths, angles = [], [], []
-        for corner, count, jumps in zip(self.boundary.corners, resolution.corners, self.jumps, strict=True):
-            if count:
-                angles += [corner] if jumps else []
-                steps = np.sqrt(count) - np.sqrt(np.arange(1, count + 1) + rng.uniform(-0.3, 0.3, count))
-                reach = corner.reach if not self.layered else min(corner.reach, 4 / self.form.wave_number)
-                crowding = min(self.tuning.crowding, log(1 / self.tuning.closest) / max(np.sqrt(count) - 1, 1.0))
-                away = reach * np.exp(-crowding * np.maximum(steps, 0.0))
-                places.append(corner.point + away[:, None] * corner.outward)
-                lengths.append(away)
-        if not places:
-            return []
-        everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
-        found: list[FeatureFamily] = [
-            PoleFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.eye(2))
-        ]
-        if not self.layered and angles:
-            points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
-            found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
-        return found
+        """Powers, poles that crowd at corners, and angles."""
+        return corner_families(self, resolution, rng)
 
     def along(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """Sources along pieces of the boundary, or exponentials where there are layers."""
@@ -305,6 +287,14 @@ class PlaneLaw:
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundary with their shares of the domain, where layers are thin."""
         return boundary_tube(self)
+
+    def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]:
+        """Hole → the columns (C,) of its multipoles beyond dipoles, which hardly reach other boundaries."""
+        return hole_columns(self, families)
+
+    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]:
+        """Hole → the rows (R,) of its conditions, where rows follow each other as places do."""
+        return hole_rows(self, places)
 
     def refined(
         self,

@@ -17,10 +17,11 @@ from rannpde.checkpoints import checkpoint
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import term_residual
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.trefftz.geometry import BoundaryPiece, PlaneBoundary, clustered
+from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import Particular
+from rannpde.pde.trefftz.pieces import BoundaryPiece, clustered
 
 HALVINGS = 6
 """Rounds in which gaps between samples are halved at most."""

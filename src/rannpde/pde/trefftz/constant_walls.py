@@ -13,7 +13,8 @@ from rannpde.domains.domain import Box, SpaceTime
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import constant
-from rannpde.pde.trefftz.measures import AxisWalls, WallMeasures, wall_measures
+from rannpde.pde.trefftz.axis_measures import AxisWalls
+from rannpde.pde.trefftz.measures import WallMeasures, wall_measures
 from rannpde.pde.trefftz.operator import Symbol, linear_equations
 
 

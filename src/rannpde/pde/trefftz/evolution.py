@@ -15,9 +15,11 @@ from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, SpaceTime
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
+from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.measures import WallMeasures
-from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes, SpatialModes
-from rannpde.pde.trefftz.particular import ParticularPart
+from rannpde.pde.trefftz.modes import SpatialModes
+from rannpde.pde.trefftz.parts import ParticularPart
 from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal_statement
 
 MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}

@@ -83,6 +83,12 @@ class Householder:
         found = np.triu(self.reflections[:columns])
         return np.pad(found, ((0, columns - len(found)), (0, 0)))
 
+    @property
+    def orthonormal(self) -> Array:
+        """The orthogonal factor (M, N) itself."""
+        (orgqr,) = get_lapack_funcs(("orgqr",), (self.reflections,))
+        return np.asarray(orgqr(self.reflections, self.factors, lwork=PANEL * self.reflections.shape[1])[0])
+
     def applied(self, vector: Array) -> Array:
         """The adjoint of the orthogonal factor times a vector (M,): its first N numbers."""
         columns = self.reflections.shape[1]
@@ -129,13 +135,19 @@ class Regularised:
         return np.asarray(solve_triangular(self.triangle, turned[:, 0], check_finite=False))
 
 
+def unit_columns(matrix: Array) -> Array:
+    """Divide the columns of a matrix (M, N) by their sizes (N,), which are returned."""
+    sizes = np.sqrt(np.einsum("mn,mn->n", matrix, matrix.conj()).real)
+    sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on the boundary is no feature
+    matrix /= sizes
+    return np.asarray(sizes)
+
+
 def least_squares(weighted: Array, rhs: Array, cutoff: float) -> LeastSquares:
     """The minimiser of ‖weighted c - rhs‖ by orthogonal factorisation, with a ridge of the cutoff × rounding and one
     refinement; the matrix (M, N) is overwritten."""
     weighted = np.asfortranarray(weighted)
-    sizes = np.sqrt(np.einsum("mn,mn->n", weighted, weighted.conj()).real)
-    sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on the boundary is no feature
-    weighted /= sizes
+    sizes = unit_columns(weighted)
     first = Householder.of(weighted)
     triangle = first.triangle
     ridge = cutoff * float(np.finfo(float).eps)

@@ -32,7 +32,8 @@ from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
-from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular
+from rannpde.pde.trefftz.particular import NoParticular, Particular
+from rannpde.pde.trefftz.parts import NoPart
 from rannpde.pde.trefftz.result import described, judged_solution
 from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, outside_the_method, pinned, trefftz_setting
 from rannpde.pde.trefftz.single import OneNetwork
@@ -70,7 +71,7 @@ class Trefftz:
     reason: ClassVar[str] = "the equation is linear with constant coefficients"
     share: ClassVar[float] = 0.25
     """Of the time allowed, that it may take before another method is tried."""
-    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET, Status.VETOED})
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET, Status.RESIDUAL_TOO_LARGE})
     """Statuss after which another method is tried; a resonance is one for every method."""
 
     def __post_init__(self) -> None:

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.errors import choose
 from rannpde.network.storage import floats
-from rannpde.pde.trefftz.modes import BoxModes, SpatialModes, unpack_modes
-from rannpde.pde.trefftz.particular import NoPart, ParticularPart, unpack_part
+from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
+from rannpde.pde.trefftz.disc_modes import DiscModes
+from rannpde.pde.trefftz.modes import SpatialModes
+from rannpde.pde.trefftz.parts import NoPart, ParticularPart, unpack_part
 
 MODAL_ROUNDING = 1e-13
 """Relative differences below which rates are sums over the axes, a double eigenvalue has one eigenvector only, and a
@@ -236,3 +239,24 @@ class ModalFlow:
 def no_parts(count: int) -> tuple[ParticularPart, ...]:
     """Nothing stationary, for so many fields."""
     return tuple(NoPart() for _ in range(count))
+
+
+def unpack_modes(kind: str, arrays: Mapping[str, Array]) -> SpatialModes:
+    """The inverse of ``pack``."""
+
+    def box() -> SpatialModes:
+        ends = arrays["ends"]
+        axes = [
+            AxisModes(arrays[f"frequencies{k}"], arrays[f"phases{k}"], float(start), float(length))
+            for k, (start, length) in enumerate(ends)
+        ]
+        return BoxModes(tuple(axes))
+
+    def disc() -> SpatialModes:
+        x, y, radius = map(float, arrays["disc"])
+        return DiscModes(np.array([x, y]), radius, arrays["orders"].astype(int), arrays["zeros"])
+
+    makers: dict[str, Any] = {"box": box, "disc": disc}
+    found = choose("eigenfunctions", kind, makers)()
+    assert isinstance(found, SpatialModes)
+    return found

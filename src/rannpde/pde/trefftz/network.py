@@ -12,7 +12,7 @@ from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
+from rannpde.pde.trefftz.parts import ParticularPart, unpack_part
 from rannpde.pde.trefftz.symmetry import SymmetricFamily, unpack_symmetric
 
 
@@ -39,16 +39,18 @@ class TrefftzNetwork:
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """∂^derivative (M, fields)."""
-        total = np.stack([part.derivative(points, derivative) for part in self.parts], axis=1)
+        return self.derivatives(points, [derivative])[derivative]
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several at once, each (M, fields): features are evaluated once for all of one order."""
+        found = {i: np.stack([part.derivative(points, i) for part in self.parts], axis=1) for i in indices}
         ends = np.cumsum([0, *self.widths])
         for family, start, stop in zip(self.families, ends[:-1], ends[1:], strict=True):
             for rows in row_blocks(len(points), block_rows(8 * max(family.columns, 1))):
-                total[rows] += family.applied(points[rows], derivative, self.weights[start:stop])
-        return total
-
-    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Several at once, each (M, fields)."""
-        return {index: self.derivative(points, index) for index in indices}
+                own = family.several(points[rows], list(found), self.weights[start:stop])
+                for total, one in zip(found.values(), own, strict=True):
+                    total[rows] += one
+        return found
 
     def pole_distances(self, points: Array) -> Array:
         """The distance (M,) of points (M, n) from the nearest pole of a feature; infinite where there are none."""

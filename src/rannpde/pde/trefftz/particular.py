@@ -9,31 +9,33 @@ are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import factorial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
-from rannpde.errors import choose
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
+from rannpde.pde.trefftz.parts import FourierPart, NoPart, ParticularPart, PolynomialPart
 
 PERIODS = tuple(np.linspace(1.9, 2.5, 7))
 """Periods of the Fourier features in units of the box: below 1.9 fits lose digits, above 2.5 they need more
 features.
 """
+
 COUNTS = {2: (16, 24, 36, 54, 80, 120, 180), 3: (12, 18, 26, 38)}
 """Fourier features of each axis that are tried in turn, in the plane and in space."""
+
 TERMS = 12
 """The highest degree of a source that is treated as a polynomial."""
+
 EXTENSION_ROUNDING = 1e-13
 """A fit of this relative error is exact, as far as float64 goes."""
 
@@ -43,93 +45,6 @@ EXTENSION_CUTOFF = 1e-14
 
 class NoParticular(Exception):
     """Why no particular solution was found."""
-
-
-@dataclass(frozen=True, eq=False)
-class PolynomialPart:
-    """Σ c ξ^powers with ξ = (x - origin)/length; powers (K, n), coefficients (K,)."""
-
-    kind: ClassVar[str] = "polynomial"
-    powers: Array
-    coefficients: Array
-    origin: Array
-    length: float
-
-    def derivative(self, points: Array, index: MultiIndex) -> Array:
-        """∂^index (M,)."""
-        unit, total = (points - self.origin) / self.length, np.zeros(len(points))
-        for power, value in zip(self.powers.astype(int), self.coefficients, strict=True):
-            left = power - np.array(index)
-            if (left >= 0).all():
-                factor = np.prod([factorial(p) / factorial(q) for p, q in zip(power, left, strict=True)])
-                total += value * factor * np.prod(unit**left, axis=1)
-        return total / self.length ** sum(index)
-
-    def pack(self) -> dict[str, Array]:
-        return {"powers": self.powers.astype(float), "coefficients": self.coefficients, "origin": self.origin,
-                "length": np.array([self.length])}  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class FourierPart:
-    """Re Σ c exp(iω·(x - origin)) over a tensor lattice of frequencies, one array for each axis."""
-
-    kind: ClassVar[str] = "fourier"
-    frequencies: tuple[Array, ...]
-    coefficients: Array
-    origin: Array
-
-    def derivative(self, points: Array, index: MultiIndex) -> Array:
-        """∂^index (M,)."""
-        found = np.empty(len(points))
-        size = int(np.prod(self.coefficients.shape[1:])) or 1
-        step = max(1, 4_000_000 // size)
-        for start in range(0, len(points), step):
-            some = points[start : start + step] - self.origin
-            waves = [
-                np.exp(1j * some[:, axis, None] * omega) * (1j * omega) ** order
-                for axis, (omega, order) in enumerate(zip(self.frequencies, index, strict=True))
-            ]
-            partial = np.tensordot(waves[0], self.coefficients, axes=(1, 0))
-            for wave in waves[1:]:
-                partial = np.einsum("mk,mk...->m...", wave, partial)
-            found[start : start + step] = partial.real
-        return found
-
-    def pack(self) -> dict[str, Array]:
-        axes = {f"omega{k}": omega for k, omega in enumerate(self.frequencies)}
-        return axes | {"coefficients": self.coefficients, "origin": self.origin}
-
-
-@dataclass(frozen=True, eq=False)
-class NoPart:
-    """The particular solution of a homogeneous equation: zero."""
-
-    kind: ClassVar[str] = "zero"
-
-    def derivative(self, points: Array, index: MultiIndex) -> Array:
-        return np.zeros(len(points))
-
-    def pack(self) -> dict[str, Array]:
-        return {}
-
-
-ParticularPart = PolynomialPart | FourierPart | WallMeasures | NoPart
-
-
-def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
-    """The inverse of ``pack``."""
-    makers: dict[str, Callable[[], ParticularPart]] = {
-        "zero": NoPart,
-        "polynomial": lambda: PolynomialPart(
-            arrays["powers"], arrays["coefficients"], arrays["origin"], float(arrays["length"][0])
-        ),
-        "wall measures": lambda: WallMeasures.unpack(arrays),
-        "fourier": lambda: FourierPart(
-            tuple(arrays[f"omega{k}"] for k in range(len(arrays["origin"]))), arrays["coefficients"], arrays["origin"]
-        ),
-    }
-    return choose("particular solution", kind, makers)()
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +67,9 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     wanted = equation.source(problem.vocabulary.symbols, points)
     if not np.isfinite(wanted).all():
         raise NoParticular("the source is not finite")
-    found = _polynomial(problem, equation, symbol)
-    if found is not None:
-        left = _applied(found, symbol, points) - wanted
-        if np.abs(left).max() <= 1e-11 * np.abs(wanted).max():
-            return Particular(found, float(np.abs(left).max()), gain)
+    exact = _exact_polynomials(problem, [equation], points, [wanted])
+    if exact is not None:
+        return Particular(exact[0][0], exact[1], gain)
     return _fourier(problem, equation, symbol, tol, points, wanted)
 
 
@@ -172,37 +85,53 @@ def _applied(part: Any, symbol: Symbol, points: Array) -> Array:
     return np.asarray(sum(value * part.derivative(points, index) for index, value in symbol.items()))
 
 
-def _polynomial(problem: Problem, equation: LinearEquation, symbol: Symbol) -> PolynomialPart | None:
-    """The least polynomial with L p = f, where f is a polynomial of low degree."""
-    names, n = problem.vocabulary.symbols, problem.domain.dim
-    if not equation.load.is_polynomial(*names):
+def _polynomials(problem: Problem, equations: Sequence[LinearEquation]) -> list[PolynomialPart] | None:
+    """The least polynomials, one for each field, with L p = f, where all sources are polynomials of low degree."""
+    names, n, fields = problem.vocabulary.symbols, problem.domain.dim, problem.fields
+    if not all(one.load.is_polynomial(*names) for one in equations):
         return None
     box = problem.domain.bounds
     origin, length = box.mean(axis=1), 0.5 * float(np.diff(box, axis=1).max())
     local = [sympy.Symbol(f"xi{k}") for k in range(n)]
-    moved = (-equation.load).subs(
-        {name: sympy.Float(o) + sympy.Float(length) * xi for name, o, xi in zip(names, origin, local, strict=True)}
-    )
-    source = sympy.Poly(sympy.expand(moved), *local)
-    degree = source.total_degree()
+    moved = {name: sympy.Float(o) + sympy.Float(length) * xi for name, o, xi in zip(names, origin, local, strict=True)}
+    sources = [sympy.Poly(sympy.expand((-one.load).subs(moved)), *local) for one in equations]
+    degree = max(source.total_degree() for source in sources)
     if degree > TERMS:
         return None
-    order = min(sum(index) for index in symbol)
-    rows = {power: k for k, power in enumerate(_powers(n, degree))}
-    columns = _powers(n, degree + order)
-    matrix, rhs = np.zeros((len(rows), len(columns))), np.zeros(len(rows))
-    for power, value in source.terms():
-        rhs[rows[power]] = float(value)
-    for column, power in enumerate(columns):
-        for index, value in symbol.items():
-            left = tuple(p - i for p, i in zip(power, index, strict=True))
-            if min(left) >= 0:
-                falls = np.prod([factorial(p) / factorial(q) for p, q in zip(power, left, strict=True)])
-                matrix[rows[left], column] += value * falls / length ** sum(index)
-    sizes = np.linalg.norm(matrix, axis=0)
+    orders = [sum(index) for one in equations for symbol in one.symbols.values() for index in symbol]
+    powers = _powers(n, degree + (min(orders) if len(fields) == 1 else max(orders)))
+    rows = {power: k for k, power in enumerate(powers)}
+    matrix, rhs = np.zeros((len(equations), len(rows), len(fields), len(rows))), np.zeros((len(equations), len(rows)))
+    for number, (one, source) in enumerate(zip(equations, sources, strict=True)):
+        for power, value in source.terms():
+            rhs[number, rows[power]] = float(value)
+        for field, symbol in one.symbols.items():
+            for column, power in enumerate(powers):
+                for index, value in symbol.items():
+                    left = tuple(p - i for p, i in zip(power, index, strict=True))
+                    if min(left) >= 0:
+                        falls = np.prod([factorial(p) / factorial(q) for p, q in zip(power, left, strict=True)])
+                        change = value * falls / length ** sum(index)
+                        matrix[number, rows[left], fields.index(field), column] += change
+    whole = matrix.reshape(rhs.size, -1)
+    sizes = np.linalg.norm(whole, axis=0)
     sizes[sizes == 0] = 1.0
-    coefficients = np.linalg.lstsq(matrix / sizes, rhs, rcond=1e-14)[0] / sizes
-    return PolynomialPart(np.array(columns, dtype=float), coefficients, origin, length)
+    found = (np.linalg.lstsq(whole / sizes, rhs.ravel(), rcond=1e-14)[0] / sizes).reshape(len(fields), -1)
+    return [PolynomialPart(np.array(powers, dtype=float), own, origin, length) for own in found]
+
+
+def _exact_polynomials(
+    problem: Problem, equations: Sequence[LinearEquation], points: Array, wanted: Sequence[Array]
+) -> tuple[list[PolynomialPart], float] | None:
+    """Polynomials that satisfy all equations at points (M, n) up to rounding, and what they miss."""
+    found = _polynomials(problem, equations)
+    if found is None:
+        return None
+    missed = 0.0
+    for one, values in zip(equations, wanted, strict=True):
+        parts = [_applied(found[problem.fields.index(name)], own, points) for name, own in one.symbols.items()]
+        missed = max(missed, float(np.abs(np.sum(parts, axis=0) - values).max()))
+    return (found, missed) if missed <= 1e-11 * max(float(np.abs(values).max()) for values in wanted) else None
 
 
 def _powers(n: int, degree: int) -> list[MultiIndex]:
@@ -232,20 +161,23 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
     box, points = problem.domain.bounds, _looked_at(problem)
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
+    exact = _exact_polynomials(problem, equations, points, wanted)
+    if exact is not None:
+        gain = _gain(_matrices(fields, equations, _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, COUNTS[2][0])[0]))
+        return [Particular(part, exact[1] * (k == 0), gain) for k, part in enumerate(exact[0])]
     best: list[Particular] | None = None
     for count in COUNTS[problem.domain.dim][:5]:
         reserve(8.0 * 16.0 * float(2 * count) ** problem.domain.dim, "a particular solution")
         frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
-        lattice = 1j * combinations(frequencies)
-        matrices = np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations])
+        matrices = _matrices(fields, equations, frequencies)
         sides, defect = [], 0.0
         for one, values in zip(equations, wanted, strict=True):
             fitted = _source_fit(problem, one, frequencies, count)
             part = FourierPart(frequencies, fitted, box.mean(axis=1))
             defect = max(defect, float(np.abs(part.derivative(points, (0,) * len(box)) - values).max()))
             sides.append(fitted.ravel())
-        solved = np.linalg.solve(matrices.transpose(2, 0, 1), np.array(sides).T[:, :, None])[:, :, 0]
-        gain = float(1 / np.linalg.svd(matrices.transpose(2, 0, 1), compute_uv=False)[:, -1].min())
+        solved = np.linalg.solve(matrices, np.array(sides).T[:, :, None])[:, :, 0]
+        gain = _gain(matrices)
         shape = [len(omega) for omega in frequencies]
         found = [
             Particular(FourierPart(frequencies, solved[:, k].reshape(shape), box.mean(axis=1)), defect * (k == 0), gain)
@@ -259,6 +191,19 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
     if best[0].defect > 1e-4 * max(float(np.abs(w).max()) for w in wanted):
         raise NoParticular("Fourier features do not fit the loads")
     return best
+
+
+def _matrices(fields: Sequence[str], equations: Sequence[LinearEquation], frequencies: tuple[Array, ...]) -> Array:
+    """The symbols of a system (K, equations, fields) at all frequencies of a lattice."""
+    lattice = 1j * combinations(frequencies)
+    return np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations]).transpose(
+        2, 0, 1
+    )
+
+
+def _gain(matrices: Array) -> float:
+    """The largest factor by which an error of the sources becomes one of the solution."""
+    return float(1 / np.linalg.svd(matrices, compute_uv=False)[:, -1].min())
 
 
 def _source_fit(problem: Problem, equation: LinearEquation, frequencies: tuple[Array, ...], count: int) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.trefftz.geometry import cell_lengths, clustered
+from rannpde.pde.trefftz.pieces import cell_lengths, clustered
 from rannpde.pde.trefftz.rows import ConditionPoints
 
 if TYPE_CHECKING:
@@ -59,13 +59,16 @@ def piece_points(
             continue
         loop = piece.loop
         around = outer if loop == 0 else sum(p.length for p in law.boundary.pieces if p.loop == loop)
-        degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
-        wanted = rows * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
+        degree = resolution.regular * around / outer  # what varies over the whole domain varies as much along a hole
+        degree = degree if loop == 0 else max(resolution.holes[loop - 1], degree)
+        share = piece.length / around
+        wanted = rows * ((2 * degree + 1) * share + resolution.sources[number])
+        wanted += 8 if max(piece.corners) >= 0 else 8 * share
         if law.layered and piece.straight:
             wanted += rows * resolution.sources[number]
         if law.form.kappa > 0:
             wanted = max(wanted, law.form.wave_number * piece.length)  # two points for π
-        crowds = [resolution.corners[c] if c >= 0 else 0 for c in piece.corners]
+        crowds = [resolution.corners[c] + len(law.powers[c]) if c >= 0 else 0 for c in piece.corners]
         layered = law.layered and max(piece.corners) >= 0
         levels = max(rows * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
         ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)

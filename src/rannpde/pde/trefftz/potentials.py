@@ -17,7 +17,7 @@ Every analytic function gives four features then, where its two parts would give
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,15 +25,10 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.analytic import ANALYTIC, AnalyticFamily, LogarithmFamily, complex_numbers
-from rannpde.pde.trefftz.families import (
-    FAMILIES,
-    AngleFamily,
-    CanonicalFamily,
-    FeatureFamily,
-    unpack_family,
-)
+from rannpde.pde.trefftz.families import CanonicalFamily, ExponentialFamily, FeatureFamily, unpack_family
+from rannpde.pde.trefftz.multipoles import AngleFamily, MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, biharmonic, laplacian
-from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.rounding import ROUNDED
 
@@ -156,26 +151,38 @@ class GoursatFamily(FeatureFamily):
             third[:, :K], third[:, K : 2 * K] = slope.real, -slope.imag
         return total.transpose(1, 0, 2)
 
-    def applied(self, points: Array, index: MultiIndex, weights: Array) -> Array:
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
         """The same by sums of analytic functions: φ = Σ c_j f_j and ψ = Σ d_j f_j, then Goursat's formula."""
-        if self.model.system == "plate":
-            return super().applied(points, index, weights)
         z = complex_numbers(self.base.form.to(points))
-        a, b = index
-        n = a + b
         parts = weights.reshape(4, -1)
         phi, psi = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
-        f = self.base.powers(z, n + 1)
-        raised = (f[n + 1] @ phi).conj()
-        turn = (-1j) ** b
-        bent = turn * (z * raised - (f[n + 1] @ (phi * self.base.origins.conj())).conj())
+        sums = np.stack([phi, psi, phi * self.base.origins.conj()], axis=1)
+        plate = self.model.system == "plate"
+        f = [power @ sums for power in self.base.powers(z, max(map(sum, indices)) + (not plate))]
+        return [(self._deflection if plate else self._vector)(z, f, index) for index in indices]
+
+    def _deflection(self, z: Array, f: list[Array], index: MultiIndex) -> Array:
+        """Re(conj(z - o) φ + ψ) (M, 1) from derivatives (M, 3) of φ, ψ and the sum of conj(o) φ."""
+        a, b = index
+        n = a + b
+        whole = 1j**b * (z.conj() * f[n][:, 0] - f[n][:, 2] + f[n][:, 1])
         if n:
-            bent = bent + (a - b) * turn * (f[n] @ phi).conj()
-        whole = (self.model.alpha - 1) * 1j**b * (f[n] @ phi) - bent - turn * (f[n] @ psi).conj()
-        total = np.zeros((len(points), 2 if self.model.system == "elastic" else 3))
+            whole = whole + (a - b) * 1j**b * f[n - 1][:, 0]
+        return np.asarray(whole.real[:, None])
+
+    def _vector(self, z: Array, f: list[Array], index: MultiIndex) -> Array:
+        """u, v (and p) (M, fields) from derivatives (M, 3) of φ, ψ and the sum of conj(o) φ."""
+        a, b = index
+        n = a + b
+        turn = (-1j) ** b
+        bent = turn * (z * f[n + 1][:, 0].conj() - f[n + 1][:, 2].conj())
+        if n:
+            bent = bent + (a - b) * turn * f[n][:, 0].conj()
+        whole = (self.model.alpha - 1) * 1j**b * f[n][:, 0] - bent - turn * f[n][:, 1].conj()
+        total = np.zeros((len(z), 2 if self.model.system == "elastic" else 3))
         total[:, self.model.fields[0]], total[:, self.model.fields[1]] = whole.real, whole.imag
         if self.model.system == "stokes":
-            total[:, self.model.fields[2]] = (2 * self.model.pressure * 1j**b * (f[n + 1] @ phi)).real
+            total[:, self.model.fields[2]] = (2 * self.model.pressure * 1j**b * f[n + 1][:, 0]).real
         return total
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -184,7 +191,9 @@ class GoursatFamily(FeatureFamily):
         return {"kind": self.kind, "base": header, "model": model}, arrays
 
 
-ALL_FAMILIES = FAMILIES | ANALYTIC | {SolidFamily.kind: SolidFamily, SphericalFamily.kind: SphericalFamily}
+SCALAR_FAMILIES = (ExponentialFamily, SourceFamily, MultipoleFamily, AngleFamily, SphericalFamily)
+ALL_FAMILIES: dict[str, type[Any]] = {one.kind: one for one in SCALAR_FAMILIES} | ANALYTIC | {"solid": SphericalFamily}
+"""By the names that files have for them; solid harmonics were a family of their own once."""
 SYSTEM_FAMILIES: dict[str, type[PotentialFamily] | type[GoursatFamily]] = {
     PotentialFamily.kind: PotentialFamily,
     GoursatFamily.kind: GoursatFamily,

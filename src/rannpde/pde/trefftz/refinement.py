@@ -40,6 +40,9 @@ def plane_refined(
     smooth = 1.0
     for number in range(first):
         if errors.get(number, 0.0) > target and law.boundary.corners[number].singular:
+            if len(law.powers[number]) and not (slow or corners[number]):  # they are all that is singular there
+                smooth = max(smooth, _growth(law, errors[number], target, 1))
+                continue
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
             smooth = max(smooth, 1.4) if law.layered else smooth  # exponentials serve corners too
@@ -60,6 +63,7 @@ def plane_refined(
         smooth = max(smooth, 1.2)
     waves = ceil(law.reach) if law.form.kappa > 0 else 0
     regular = waves + ceil((resolution.regular - waves) * smooth)
+    regular = max(regular, law.image_degree) if smooth > 1 else regular
     return replace(resolution, regular=regular, holes=tuple(holes), corners=tuple(corners), sources=tuple(sources))
 
 

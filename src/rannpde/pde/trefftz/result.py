@@ -3,36 +3,35 @@ words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, term_residual
+from rannpde.pde.residual import HELD_OUT, Term, held_out_residual, term_residuals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.trefftz.adaptive import TrefftzResult
-from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
+from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily, PowerFamily
 from rannpde.pde.trefftz.cells.network import CellsNetwork
-from rannpde.pde.trefftz.families import (
-    AngleFamily,
-    ExponentialFamily,
-    FeatureFamily,
-    MultipoleFamily,
-    SourceFamily,
-)
+from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily
 from rannpde.pde.trefftz.history import TrefftzHistory
 from rannpde.pde.trefftz.modal import ModalNetwork
+from rannpde.pde.trefftz.multipoles import AngleFamily, MultipoleFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily
-from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.symmetry import SymmetricFamily
 
+TERM_POINTS = 400
 DENSE = 2048
-"""Points of every side at which the conditions are looked at again."""
+"""Points of every term for its loss, and of a side at which given values are looked at again; where there are many
+terms, as many in all as of eight."""
 
 FEATURE_NAMES: dict[type[FeatureFamily], str] = {
     ExponentialFamily: "exponentials",
@@ -42,6 +41,7 @@ FEATURE_NAMES: dict[type[FeatureFamily], str] = {
     LaurentFamily: "multipoles in holes",
     PolynomialFamily: "polynomials",
     PoleFamily: "poles at corners",
+    PowerFamily: "powers at corners",
 }
 """What reports call the families."""
 
@@ -62,7 +62,7 @@ def _counted(families: Iterable[FeatureFamily]) -> str:
         family = one.base if isinstance(one, SymmetricFamily) else one
         family = family.base if isinstance(family, (PotentialFamily, GoursatFamily)) else family
         name = FEATURE_NAMES.get(type(family), "features")
-        if isinstance(family, MultipoleFamily | SolidFamily | SphericalFamily):
+        if isinstance(family, MultipoleFamily | SphericalFamily):
             name = "regular functions" if family.regular else "multipoles in holes"
         if isinstance(family, SourceFamily) and len(family.moments) > 1:
             name = "poles at corners"
@@ -87,37 +87,56 @@ def judged_solution(
     missed = _missed(problem, network) if status is Status.CONVERGED and not judged else 0.0
     amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside
     if missed * amplified > 10 * tol * found.scale:
-        status = Status.VETOED
+        status = Status.RESIDUAL_TOO_LARGE
         detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
     losses: dict[str, float] = {}
     measures: dict[str, float] = {}
-    for term in problem.terms:
-        region: Any = term.region
-        points = region.sample(400, rng=5) if term.points is None else term.points
-        residual = term_residual(term, network, problem.vocabulary, points, term.data)
+    terms = problem.terms if monitor.residuals else ()
+    points = _sampled(terms, _each(TERM_POINTS, len(problem.terms)), rng=5)
+    residuals = term_residuals(terms, network, problem.vocabulary, points)
+    for term, residual in zip(terms, residuals, strict=True):
         share, before = term.measure, measures.get(term.name, 0.0)
         mean = float(np.mean(np.square(residual)))
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
         measures[term.name] = before + share
+    count = _each(HELD_OUT, len(problem.terms))
+    held_out = held_out_residual(problem, network, count=count) if monitor.residuals else {}
     return Solution(
         problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-        estimate=found.best.estimate, held_out=held_out_residual(problem, network), losses=losses,
+        estimate=found.best.estimate, held_out=held_out, losses=losses,
         integrals={key: loss * measures[key] for key, loss in losses.items()},
         history=TrefftzHistory(found.iterations, features, bound),
         method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=monitor.elapsed,
     )  # fmt: skip
 
 
+def _each(count: int, terms: int) -> int:
+    """Points of each of so many terms: where there are many, as many in all as of eight."""
+    return ceil(count * min(1.0, 8 / max(terms, 1)))
+
+
+def _sampled(terms: Sequence[Term], count: int, **how: Any) -> list[Array]:
+    """So many points of the region of each term, the same for all terms of one region; or the term's own points."""
+    known: dict[int, Array] = {}
+    for term in terms:
+        region: Any = term.region
+        if term.points is None and id(region) not in known:
+            known[id(region)] = region.sample(count, **how)
+    return [known[id(term.region)] if term.points is None else term.points for term in terms]
+
+
 def _missed(problem: Problem, network: TrefftzNetwork | CellsNetwork | ModalNetwork) -> float:
     """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
-    worst = 0.0
+    terms = []
     for term in problem.constraints:
         given = term.prescribed
-        if term.region is None or given is None or given[0].order:
-            continue
-        points = term.region.sample(DENSE, rng=19, method="sobol")
-        residual = term_residual(term, network, problem.vocabulary, points)
-        known = term.known(points, problem.vocabulary)
+        if term.region is not None and term.points is None and given is not None and not given[0].order:
+            terms.append(term)
+    points = _sampled(terms, _each(DENSE, len(terms)), rng=19, method="sobol")
+    worst = 0.0
+    residuals = term_residuals(terms, network, problem.vocabulary, points)
+    for term, own, residual in zip(terms, points, residuals, strict=True):
+        known = term.known(own, problem.vocabulary)
         slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
         worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))
     return worst

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,11 @@ import sympy
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, reserve
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.expression import Expression, Jet
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.least_squares import LeastSquares, least_squares
+from rannpde.pde.trefftz.two_level import ColumnLevels, TwoLevelLeastSquares, two_level_least_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +50,27 @@ class FacePoints:
 
 @dataclass(frozen=True, eq=False)
 class TrefftzRows:
-    """matrix (M, N) · c = rhs (M,), each row divided by the size of its coefficients; ``weights`` are not applied."""
+    """matrix (M, N) · c = rhs (M,), each row divided by the size of its coefficients; ``weights`` are not applied.
+
+    levels : of the columns, which follow each other level after level, where part of them is found by iteration
+    """
 
     matrix: Array
     rhs: Array
     weights: Array
+    levels: ColumnLevels | None = None
 
     @property
     def count(self) -> int:
         return len(self.rhs)
 
-    def solved(self, cutoff: float) -> LeastSquares:
-        """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding."""
-        return least_squares(self.matrix * self.weights[:, None], self.rhs * self.weights, cutoff)
+    def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares:
+        """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding, in
+        part by iteration where that is much less work; the matrix is overwritten."""
+        weighted, rhs = np.multiply(self.matrix, self.weights[:, None], out=self.matrix), self.rhs * self.weights
+        if self.levels is None:
+            return least_squares(weighted, rhs, cutoff)
+        return two_level_least_squares(weighted, rhs, cutoff, self.levels)
 
 
 def feature_values(families: Sequence[FeatureFamily], points: Array, index: MultiIndex) -> Array:
@@ -69,29 +78,67 @@ def feature_values(families: Sequence[FeatureFamily], points: Array, index: Mult
     return np.concatenate([family.values(points, index) for family in families], axis=2)
 
 
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Conditions that ask for the same derivatives, at points (P, n).
+
+    entries : derivative and number of a field → rows (R,), their points (R,) by number, and factors (R,)
+    """
+
+    points: Array
+    entries: Mapping[tuple[MultiIndex, int], tuple[Array, Array, Array]]
+
+    @property
+    def indices(self) -> list[MultiIndex]:
+        return list(dict.fromkeys(index for index, _ in self.entries))
+
+
 def boundary_rows(
-    families: Sequence[FeatureFamily], part: object, places: Sequence[ConditionPoints], words: Vocabulary
+    families: Sequence[FeatureFamily],
+    part: object,
+    places: Sequence[ConditionPoints],
+    words: Vocabulary,
+    levels: ColumnLevels | None = None,
 ) -> TrefftzRows:
-    """The conditions for Σ c_j feature_j + part, one row for every point."""
-    sides, weights, start = [], [], 0
-    columns, rows = sum(family.columns for family in families), sum(len(place.points) for place in places)
-    reserve(3.0 * FLOAT_BYTES * rows * columns, "the values of the features on the boundary")
-    tables = _tables(lambda points, index: feature_values(families, points, index), places)
-    parts = _tables(lambda points, index: part.derivative(points, index), places)  # type: ignore[attr-defined]
-    matrix = np.empty((rows, columns), order="F")  # as LAPACK wants it
-    for number, place in enumerate(places):
+    """The conditions for Σ c_j feature_j + part, one row for every point; columns in the order of levels, if any."""
+    columns, count = sum(family.columns for family in families), sum(len(place.points) for place in places)
+    reserve(2.0 * FLOAT_BYTES * count * columns, "the values of the features on the boundary")
+    starts = np.cumsum([0, *(len(place.points) for place in places)])
+    rhs, groups = np.zeros(count), []
+    for own in _alike(places):
+        points, homes = _points(places, own)
+        entries: dict[tuple[MultiIndex, int], list[tuple[Array, Array, Array]]] = {}
+        given = part.derivatives(points, _indices(places[own[0]]))  # type: ignore[attr-defined]
+        for k, home in zip(own, homes, strict=True):
+            checkpoint()
+            place, rows = places[k], np.arange(starts[k], starts[k + 1])
+            here = {index: table[home] for index, table in given.items()}
+            residual, size, partials = condition_residual(place, here, words)
+            rhs[rows] = -residual / size
+            for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+                factors = np.broadcast_to(np.asarray(partial, dtype=float) / size, (len(rows),))
+                key = jet.index, words.fields.index(jet.field)
+                entries.setdefault(key, []).append((rows, home, factors))
+        joined = {key: tuple(map(np.concatenate, zip(*every, strict=True))) for key, every in entries.items()}
+        groups.append(RowGroup(points, joined))  # type: ignore[arg-type]
+    matrix, start = np.empty((count, columns), order="F"), 0  # as LAPACK wants it
+    order = np.arange(columns) if levels is None else np.argsort(levels.order)
+    for family in families:
         checkpoint()
-        term = place.term
-        known = term.known(place.points, words, term.data)
-        own, given = (
-            {index: table[number] for index, table in both.items() if number in table} for both in (tables, parts)
-        )
-        block, residual, size = condition_rows(term.expression, known, given, place, own, words)
-        np.divide(block, size[:, None], out=matrix[start : start + len(size)])
-        sides.append(-residual / size)
-        weights.append(place.weights * term.weight)
-        start += len(size)
-    return TrefftzRows(matrix, np.concatenate(sides), np.concatenate(weights))
+        matrix[:, order[start : start + family.columns]] = _feature_rows(family, groups, count)
+        start += family.columns
+    weights = [place.weights * place.term.weight for place in places]
+    return TrefftzRows(matrix, rhs, np.concatenate(weights), levels)
+
+
+def _feature_rows(family: FeatureFamily, groups: Sequence[RowGroup], count: int) -> Array:
+    """The columns (count, N) of one family: Σ factor ∂^index field."""
+    total = np.zeros((count, family.columns))
+    for group in groups:
+        tables = {index: family.values(group.points, index) for index in group.indices}
+        for (index, field), (rows, home, factors) in group.entries.items():
+            total[rows] += factors[:, None] * tables[index][home, field]
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,34 +152,46 @@ class Misses:
 
 def boundary_misses(network: object, places: Sequence[ConditionPoints], words: Vocabulary) -> Misses:
     """The conditions at points for a function; much less work than the rows of all its features."""
-    errors, tables = [], _tables(lambda points, index: network.derivative(points, index), places)  # type: ignore[attr-defined]
-    for number, place in enumerate(places):
-        known = place.term.known(place.points, words, place.term.data)
-        own = {index: table[number] for index, table in tables.items() if number in table}
-        residual, size = condition_residual(place.term.expression, known, own, place, words)
-        errors.append(residual / size)
+    errors: list[Array] = [np.empty(0)] * len(places)
+    for own in _alike(places):
+        points, homes = _points(places, own)
+        tables = network.derivatives(points, _indices(places[own[0]]))  # type: ignore[attr-defined]
+        for k, home in zip(own, homes, strict=True):
+            here = {index: table[home] for index, table in tables.items()}
+            residual, size, _ = condition_residual(places[k], here, words)
+            errors[k] = residual / size
     weights = [place.weights * place.term.weight for place in places]
     groups = [place.groups for place in places]
     return Misses(*(np.concatenate(found) for found in (errors, weights, groups)))
 
 
 def condition_residual(
+    place: ConditionPoints, derivatives: Mapping[MultiIndex, Array], words: Vocabulary
+) -> tuple[Array, Array, list[Array]]:
+    """The residual (M,) of a condition for a function, the size (M,) by which rows are divided, and its partial
+    derivatives with respect to those of the fields.
+
+    derivatives : of the function at the points, (M, fields)
+    """
+    known = place.term.known(place.points, words, place.term.data)
+    return expression_residual(place.term.expression, known, derivatives, place, words)
+
+
+def expression_residual(
     expression: Expression,
     known: Mapping[sympy.Symbol, Array],
     derivatives: Mapping[MultiIndex, Array],
     place: ConditionPoints | FacePoints,
     words: Vocabulary,
-) -> tuple[Array, Array]:
-    """The residual (M,) of a condition for a function, and the size (M,) by which rows are divided.
-
-    derivatives : of the function at the points, (M, fields)
-    """
+) -> tuple[Array, Array, list[Array]]:
+    """The same of an expression, on the boundary or on a face: coefficients times the scale over which features vary
+    are the size."""
     jets = {jet: derivatives[jet.index][:, words.fields.index(jet.field)] for jet in expression.jets}
     residual, partials = expression.linearised(known, jets)
     size = np.zeros(len(place.points))
     for jet, partial in zip(expression.jets, partials, strict=True):
         size = size + np.abs(partial) * place.scales ** -float(jet.order)
-    return np.broadcast_to(residual, size.shape), np.maximum(size, 1e-300)
+    return np.broadcast_to(residual, size.shape), np.maximum(size, 1e-300), partials
 
 
 def condition_rows(
@@ -143,35 +202,47 @@ def condition_rows(
     tables: Mapping[MultiIndex, Array],
     words: Vocabulary,
 ) -> tuple[Array, Array, Array]:
-    """A condition as rows of coefficients (M, N), the residual of the particular solution (M,), and the size (M,) of
-    both: coefficients times the scale over which features vary.
+    """A condition as rows of coefficients (M, N), the residual of the particular solution (M,), and the size (M,).
 
     part, tables : derivative → that of the particular solution (M, fields), and of all features (M, fields, N)
     """
-    residual, size = condition_residual(expression, known, part, place, words)
-    zero = {jet: np.zeros(len(place.points)) for jet in expression.jets}
-    total: Array | None = None
-    for jet, partial in zip(expression.jets, expression.linearised(known, zero)[1], strict=True):
-        table = tables[jet.index][:, words.fields.index(jet.field)]
-        factor = np.asarray(partial, dtype=float)
-        block = table if (factor == 1).all() else np.broadcast_to(factor, (len(table),))[:, None] * table
-        total = block if total is None else total + block
-    assert total is not None
-    return total, residual, size
+    residual, size, partials = expression_residual(expression, known, part, place, words)
+    blocks = [
+        np.broadcast_to(np.asarray(partial, dtype=float), size.shape)[:, None]
+        * tables[jet.index][:, words.fields.index(jet.field)]
+        for jet, partial in zip(expression.jets, partials, strict=True)
+    ]
+    return np.sum(blocks, axis=0), residual, size
 
 
-def _tables(
-    values: Callable[[Array, MultiIndex], Array], places: Sequence[ConditionPoints]
-) -> dict[MultiIndex, dict[int, Array]]:
-    """Derivative → number of a place → values there; all points that ask for a derivative at once, and each once."""
-    found: dict[MultiIndex, dict[int, Array]] = {}
-    indices = {jet.index for place in places for jet in place.term.expression.jets}
-    for index in indices:
-        own = [k for k, place in enumerate(places) if any(jet.index == index for jet in place.term.expression.jets)]
-        checkpoint()
-        points = {id(places[k].points): places[k].points for k in own}  # conditions of one side share their points
-        every = values(np.concatenate(list(points.values())), index)
-        ends = np.cumsum([len(one) for one in points.values()])[:-1]
-        parts = dict(zip(points, np.split(every, ends), strict=True))
-        found[index] = {k: parts[id(places[k].points)] for k in own}
-    return found
+def condition_coefficients(terms: Sequence[Term], points: Array, words: Vocabulary) -> tuple[list[Jet], Array]:
+    """The derivatives in linear conditions, and (M, conditions, derivatives + 1): their coefficients, then the data."""
+    jets = list({jet: None for term in terms for jet in term.expression.jets})
+    table = np.zeros((len(points), len(terms), len(jets) + 1))
+    for row, term in enumerate(terms):
+        zero = {jet: np.zeros(len(points)) for jet in term.expression.jets}
+        residual, partials = term.expression.linearised(term.known(points, words), zero)
+        table[:, row, -1] = residual
+        for jet, partial in zip(term.expression.jets, partials, strict=True):
+            table[:, row, jets.index(jet)] = partial
+    return jets, table
+
+
+def _indices(place: ConditionPoints) -> list[MultiIndex]:
+    return list(dict.fromkeys(jet.index for jet in place.term.expression.jets))
+
+
+def _alike(places: Sequence[ConditionPoints]) -> list[list[int]]:
+    """The numbers of places that ask for the same derivatives, which are evaluated at all their points at once."""
+    found: dict[frozenset[MultiIndex], list[int]] = {}
+    for number, place in enumerate(places):
+        found.setdefault(frozenset(_indices(place)), []).append(number)
+    return list(found.values())
+
+
+def _points(places: Sequence[ConditionPoints], own: Sequence[int]) -> tuple[Array, list[Array]]:
+    """The points (P, n) of some places, each once, and the numbers (M,) of the points of every place among them."""
+    distinct = {id(places[k].points): places[k].points for k in own}  # conditions of one side share their points
+    starts = dict(zip(distinct, np.cumsum([0, *map(len, distinct.values())]).tolist()[:-1], strict=True))
+    homes = [starts[id(places[k].points)] + np.arange(len(places[k].points)) for k in own]
+    return np.concatenate(list(distinct.values())), homes

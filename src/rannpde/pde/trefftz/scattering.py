@@ -25,10 +25,10 @@ from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cylinder import bessel_j, bessel_y
-from rannpde.pde.trefftz.families import SourceFamily, derived
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.least_squares import least_squares
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.sources import SourceFamily, derived
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
 

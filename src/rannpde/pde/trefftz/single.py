@@ -13,7 +13,7 @@ from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.particular import ParticularPart
+from rannpde.pde.trefftz.parts import ParticularPart
 from rannpde.pde.trefftz.rows import (
     ConditionPoints,
     Misses,
@@ -22,6 +22,7 @@ from rannpde.pde.trefftz.rows import (
     boundary_rows,
     feature_values,
 )
+from rannpde.pde.trefftz.two_level import ColumnLevels, HoleBlock
 
 
 class FeatureLaw(Protocol):
@@ -34,6 +35,10 @@ class FeatureLaw(Protocol):
     def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
 
     def tube(self) -> tuple[Array, Array]: ...
+
+    def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]: ...
+
+    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]: ...
 
     def refined(
         self,
@@ -68,8 +73,9 @@ class OneNetwork:
         return sum(family.columns for family in families)
 
     def dense(self, families: list[FeatureFamily]) -> int:
-        """Columns of the largest dense factorisation: all."""
-        return self.columns(families)
+        """Columns of the largest dense factorisation: all, unless most are the multipoles of many holes."""
+        blocks = [HoleBlock(np.empty(0), own) for own in self.law.hole_columns(families).values()]
+        return len(ColumnLevels.of(self.columns(families), blocks).coupled)
 
     def network(self, families: list[FeatureFamily], weights: Array) -> TrefftzNetwork:
         """The function with output weights (N,)."""
@@ -86,7 +92,11 @@ class OneNetwork:
     def rows(self, families: list[FeatureFamily], resolution: Any, shift: float, factor: float = 1.0) -> TrefftzRows:
         """The conditions at collocation points; another ``shift`` gives fresh ones, ``factor`` times as many."""
         places = [*self.law.places(resolution, shift, factor), *self.pins]
-        return boundary_rows(families, self.network([], np.empty(0)), places, self.words)
+        columns, rows = self.law.hole_columns(families), self.law.hole_rows(places)
+        levels = ColumnLevels.of(self.columns(families), [HoleBlock(rows[hole], own) for hole, own in columns.items()])
+        return boundary_rows(
+            families, self.network([], np.empty(0)), places, self.words, levels if levels.blocks else None
+        )
 
     def misses(self, network: TrefftzNetwork, resolution: Any, shift: float, factor: float) -> Misses:
         """What a function misses of the conditions at such points."""

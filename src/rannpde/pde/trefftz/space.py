@@ -8,16 +8,18 @@ from functools import cached_property
 from math import ceil
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily, degree_needed
+from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.patches import SurfacePatches
 from rannpde.pde.trefftz.rows import ConditionPoints
-from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
@@ -31,7 +33,7 @@ class SpaceResolution:
 
     regular : degree of the harmonics or waves about the middle
     holes : degree of the multipoles about the middle of each spherical hole
-    sources : sources along each side
+    sources : sources behind each patch of the boundary
     """
 
     regular: int
@@ -80,8 +82,7 @@ class SpaceLaw:
 
     def _about(self, centre: Array, radius: float, degree: int, regular: bool) -> FeatureFamily:
         """Harmonics or waves about a point."""
-        kind = SolidFamily if self.harmonic else SphericalFamily
-        return kind(self.form, centre, radius, degree, regular)
+        return SphericalFamily(self.form, centre, radius, degree, regular)
 
     def _waves(self, radius: float) -> float:
         """Degrees that waves need before they decay."""
@@ -122,15 +123,24 @@ class SpaceLaw:
         """The largest distance of the boundary from the middle."""
         return float(np.linalg.norm(self.outline - self.centre, axis=1).max())
 
+    @cached_property
+    def patches(self) -> SurfacePatches:
+        """The boundary in small patches, whose errors tell where sources are needed."""
+        return SurfacePatches.of([self._side(term) for term in self.terms])
+
+    @cached_property
+    def _areas(self) -> Array:
+        """The areas (P,) of patches, canonical."""
+        return self.patches.areas * float(np.linalg.det(self.form.matrix)) ** (2 / 3)
+
     def first(self) -> SpaceResolution:
         digits, waves = -np.log10(self.tol), self._waves(self.span)
         degree = ceil(max(digits, 0.9 * digits ** (2 / 3) * waves ** (1 / 3))) + 4  # Rokhlin: half of the worst case
         holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
-        sources = [0] * len(self.terms)
+        sources = np.zeros(len(self._areas), dtype=int)
         if self.layered:
-            total = sum(term.measure for term in self.terms)
-            sources = [ceil(60 * degree * term.measure / total) + 10 for term in self.terms]
-        return SpaceResolution(degree + ceil(waves), tuple(holes), tuple(sources))
+            sources = np.ceil(60 * degree * self._areas / self._areas.sum()).astype(int)
+        return SpaceResolution(degree + ceil(waves), tuple(holes), tuple(sources.tolist()))
 
     def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """A realisation of the law."""
@@ -139,52 +149,66 @@ class SpaceLaw:
             found.append(self._about(self.centre, self.span, resolution.regular, True))
             for (centre, radius), degree in zip(self.holes, resolution.holes, strict=True):
                 found.append(self._about(centre, radius, degree, False))
-        places, lengths = [], []
-        for term, count in zip(self.terms, resolution.sources, strict=True):
-            if not count:
-                continue
-            side = self._side(term)
-            points = side.sample(count, rng=rng, method="sobol")
-            normals = side.normals(points) @ np.linalg.inv(self.form.matrix)
-            normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-            area = term.measure * float(np.linalg.det(self.form.matrix)) ** (2 / 3)
-            away = self.tuning.offset * np.sqrt(area / count)
-            here, own = self.form.to(points), np.full(count, away)
-            for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
-                place = here + own[:, None] * normals
-                gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in place])
-                near = (gap < 0.6 * own) | self.domain.contains(self.form.back(place))
-                if not near.any():
-                    break
-                own = np.where(near, 0.7 * own, own)
-            kept = ~near & (own > 0.1 * away)
-            places.append(place[kept])
-            lengths.append(own[kept])
-        if places:
-            found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 3))))
+        if any(resolution.sources):
+            found.append(self._sources(np.array(resolution.sources), rng))
         return found
+
+    def _sources(self, counts: Array, rng: np.random.Generator) -> SourceFamily:
+        """So many sources behind each patch (P,), at a few times their spacing, in directions around the normal.
+
+        At edges and corners sources of all directions between the normals of the sides are needed.
+        """
+        points, homes, normals = self.patches.drawn(counts, int(rng.integers(2**31)), with_normals=True)
+        here = self.form.to(points)
+        outward = normals @ np.linalg.inv(self.form.matrix)
+        outward /= np.linalg.norm(outward, axis=1, keepdims=True)
+        outward += 0.5 * rng.normal(size=outward.shape)
+        wanted = np.minimum(self.tuning.offset * np.sqrt(self._areas / np.maximum(counts, 1))[homes], 0.5 * self.span)
+        own, near = wanted.copy(), np.ones(len(here), dtype=bool)
+        tree = cKDTree(self.outline)
+        for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
+            place = here + own[:, None] * outward
+            near = (tree.query(place)[0] < 0.6 * own) | self.domain.contains(self.form.back(place))
+            if not near.any():
+                break
+            own = np.where(near, 0.7 * own, own)
+        kept = ~near & (own > 0.1 * wanted)
+        return SourceFamily(self.form, place[kept], own[kept], np.zeros((1, 3)))
 
     def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
-        found, total = [], sum(term.measure for term in self.terms)
-        outer = sum(t.measure for t, hole in zip(self.terms, self.nearest, strict=True) if hole < 0) or total
+        hole = np.array(self.nearest)[self.patches.sides]
+        areas, total = self.patches.areas, float(self.patches.areas.sum())
+        outer = float(areas[hole < 0].sum()) or total
         regular = 0 if self.layered else (resolution.regular + 1) ** 2
-        for number, (term, count) in enumerate(zip(self.terms, resolution.sources, strict=True)):
-            share, hole = term.measure / total, self.nearest[number]
-            own = regular * (term.measure / outer if hole < 0 else share)
-            if hole >= 0:
-                own = max(own, (resolution.holes[hole] + 1) ** 2)
-            wanted = ceil(factor * (self.tuning.oversampling - 0.5) * (count + own)) + 20
-            points = self._side(term).sample(wanted, rng=int(1e6 * shift), method="sobol")
-            scale = np.full(wanted, min(self.radius, 1 / max(self.form.wave_number, 1e-300)))
-            scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
-            weights = np.full(wanted, np.sqrt(share / wanted))
-            found.append(ConditionPoints(term, points, weights, scale, np.full(wanted, number)))
+        own = regular * areas / np.where(hole < 0, outer, total)
+        for number, degree in enumerate(resolution.holes):
+            mine = hole == number
+            own[mine] = np.maximum(own[mine], (degree + 1) ** 2 * areas[mine] / areas[mine].sum())
+        rows = factor * (self.tuning.oversampling - 0.5) * (np.array(resolution.sources) + own)
+        counts = np.ceil(rows + 20 * len(self.terms) / len(areas)).astype(int)
+        scale = min(self.radius, 1 / max(self.form.wave_number, 1e-300))
+        scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
+        points, homes, _ = self.patches.drawn(counts, int(1e6 * shift))
+        shares = np.sqrt(areas / total / np.bincount(homes, minlength=len(areas)).clip(1))[homes]
+        found = []
+        for number, term in enumerate(self.terms):
+            mine = self.patches.sides[homes] == number
+            scales = np.full(int(mine.sum()), scale)
+            found.append(ConditionPoints(term, points[mine], shares[mine], scales, homes[mine]))
         return found
 
     def tube(self) -> tuple[Array, Array]:
         """No layers in space."""
         return np.empty((0, 3)), np.empty(0)
+
+    def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]:
+        """None: features of the whole are most of all."""
+        return {}
+
+    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]:
+        """None either."""
+        return {}
 
     def refined(
         self,
@@ -194,31 +218,35 @@ class SpaceLaw:
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
     ) -> SpaceResolution:
-        """More features for the sides whose error is above the target: multipoles by their decay, or sources."""
-        sources, holes, smooth = list(resolution.sources), list(resolution.holes), 1.0
+        """More features where the error is above the target: multipoles by their decay, or sources that are drawn with
+        the error as their density."""
+        holes, smooth = list(resolution.holes), 1.0
         needed = self._degrees(weights, target)
-        worst = max(errors.values(), default=0.0)
-        total = sum(term.measure for term, hole in zip(self.terms, self.nearest, strict=True) if hole < 0)
-        for number, hole in enumerate(self.nearest):
-            if errors.get(number, 0.0) <= target or errors[number] < worst / len(errors):
-                continue
-            if hole >= 0:
-                holes[hole] = max(holes[hole], min(ceil(1.5 * resolution.holes[hole]), needed.get(hole, holes[hole])))
-            elif not self.layered and not slow:
+        patches, hole = self.patches, np.array(self.nearest)[self.patches.sides]
+        every = np.array([errors.get(k, 0.0) for k in range(len(hole))])
+        sizes = [float(np.linalg.norm(every[patches.sides == number])) for number in range(len(self.terms))]
+        for number, own in zip(self.nearest, sizes, strict=True):
+            if number >= 0 and own > target and own >= max(sizes) / len(sizes):
+                degree = resolution.holes[number]
+                holes[number] = max(degree, min(ceil(1.5 * degree), needed.get(number, degree)))
+        sources, outside = np.array(resolution.sources), np.where(hole < 0, every, 0.0)
+        if (outside > target).any():
+            if not (self.layered or slow or sources.any()):
                 smooth = 1.5
             else:
-                start = -60 * np.log10(self.tol) * self.terms[number].measure / total
-                sources[number] = ceil(max(1.7 * sources[number], start, 40))
+                density = np.where(outside > target, outside, 0.0) * np.sqrt(patches.areas)
+                more = (self.tuning.growth - 1) / 2 * sum(family.columns for family, _ in weights)
+                sources = sources + np.ceil(more * density / density.sum()).astype(int)
         waves = ceil(self._waves(self.span))
         most = waves + ceil((resolution.regular - waves) * smooth)
         regular = max(resolution.regular + 2, min(most, needed.get(-1, most))) if smooth > 1 else most
-        return SpaceResolution(regular, tuple(holes), tuple(sources))
+        return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()))
 
     def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, int]:
         """Hole, or -1 for the whole → the degree at which its harmonics or waves have fallen below the target."""
         found: dict[int, int] = {}
         for family, own in weights:
-            if isinstance(family, SolidFamily | SphericalFamily):
+            if isinstance(family, SphericalFamily):
                 sizes = np.zeros(int(family.degree) + 1)
                 np.maximum.at(sizes, family.orders, np.abs(own))
                 first = min(int(self._waves(float(family.radius))), len(sizes) - 1)  # before, waves do not decay

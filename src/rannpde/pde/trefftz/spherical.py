@@ -1,12 +1,15 @@
-"""Spherical waves: j_l(kr) Y_l^m about the middle of a domain of space, y_l(kr) Y_l^m in spherical holes.
+"""Functions about one point of space: solid harmonics and spherical waves f_l(r) Y_l^m.
 
-With i_l and k_l in their place they are the features of screened problems. Derivatives are spherical waves again: for
-f = j or y and orthonormal Y,
+About the middle of a domain f_l is r^l for Laplace's equation, j_l(kr) for Helmholtz' and i_l(mr) for screened ones; in
+spherical holes it is r^(-l-1), y_l(kr) and k_l(mr). Derivatives are such functions again: for f = j or y and
+orthonormal Y,
 
     ∂_z f_l Y_l^m = k (a_l^m f_{l-1} Y_{l-1}^m - a_{l+1}^m f_{l+1} Y_{l+1}^m),      a_l^m = √((l² - m²)/(4l² - 1)),
     D₊ f_l Y_l^m = k (b_l^{-m} f_{l-1} Y_{l-1}^{m+1} + b_{l+1}^{m+1} f_{l+1} Y_{l+1}^{m+1}),
 
 with b_l^m = √((l + m - 1)(l + m)/(4l² - 1)), D₊ = ∂_x + i∂_y, and D₋ its mirror image; for i_l and k_l signs differ.
+Where k → 0, j_l is (kr)^l/(2l + 1)!! and keeps the terms f_{l-1} alone, y_l is -(2l - 1)!!/(kr)^(l+1) and keeps
+f_{l+1}.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from scipy.sparse import csr_matrix, identity
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
-from rannpde.pde.trefftz.families import ladder
+from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.multipoles import ladder
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.solid import AboutCentre
 
 
 def spherical_harmonics(directions: Array, degree: int) -> Array:
@@ -74,8 +77,11 @@ def _step(degree: int, turn: int, signs: tuple[float, float]) -> csr_matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class SphericalFamily(AboutCentre):
-    """Re and Im of spherical waves up to a degree, (degree + 1)² features of size about one at the radius."""
+class SphericalFamily(CanonicalFamily):
+    """Re and Im of f_l(r) Y_l^m, m ≥ 0, up to a degree: (degree + 1)² features of size about one at the radius.
+
+    regular : smooth everywhere, or singular at the centre
+    """
 
     kind: ClassVar[str] = "spherical"
     form: CanonicalForm
@@ -85,55 +91,97 @@ class SphericalFamily(AboutCentre):
     regular: bool
 
     @property
+    def columns(self) -> int:
+        return (int(self.degree) + 1) ** 2
+
+    @cached_property
+    def _pairs(self) -> tuple[Array, Array]:
+        """The degree l and the order m ≤ l (K,) of every function."""
+        return np.tril_indices(int(self.degree) + 1)
+
+    @property
+    def orders(self) -> Array:
+        """The degree l (N,) of every feature."""
+        l, m = self._pairs  # noqa: E741
+        return np.concatenate([l, l[m > 0]])
+
+    @property
+    def _harmonic(self) -> bool:
+        return self.form.kappa == 0
+
+    @property
     def _screened(self) -> bool:
         return self.form.kappa < 0
 
+    @property
+    def _unit(self) -> float:
+        """k, or the inverse of the radius where functions have no length of their own."""
+        return 1 / self.radius if self._harmonic else self.form.wave_number
+
+    @property
+    def _signs(self) -> tuple[float, float]:
+        """Of the terms f_{l-1} and f_{l+1} of derivatives, relative to those of j_l."""
+        if self._harmonic:
+            return (1.0, 0.0) if self.regular else (0.0, 1.0)
+        if self._screened:
+            return (1.0, -1.0) if self.regular else (-1.0, 1.0)
+        return (1.0, 1.0)
+
     def _radial(self, top: int, x: Array) -> Array:
+        """f_0 … f_top (top + 1, M)."""
+        if self._harmonic:
+            odd = np.concatenate([[1.0], np.cumprod(2.0 * np.arange(1, top + 1) + 1)])[:, None]  # (2l + 1)!!
+            l = np.arange(top + 1)[:, None]  # noqa: E741
+            return x**l / odd if self.regular else odd / (2 * l + 1) / x ** (l + 1)
         if self._screened:
             return spherical_i(top, x) if self.regular else spherical_k(top, x)
         return spherical_j(top, x) if self.regular else spherical_y(top, x)
 
     @cached_property
-    def _sizes(self) -> Array:
-        """Of f_l at the radius (degree + 1,), with the sizes of turning points below which they oscillate."""
-        top, x = int(self.degree), self.form.wave_number * self.radius
+    def _factors(self) -> Array:
+        """By which every function (K,) is multiplied so that its size at the radius is about one."""
+        top, x = int(self.degree), self._unit * self.radius
+        l, m = self._pairs  # noqa: E741
         here = np.array([x])
+        if self._harmonic:
+            # functions of files that are older have this sign and size
+            return (-1.0) ** m * np.sqrt(4 * np.pi / (2 * l + 1)) / self._radial(top, here)[l, 0]
         if self._screened:
-            return np.maximum(np.abs(self._radial(top, here)[:, 0]), 1e-290)
+            return 1 / np.maximum(np.abs(self._radial(top, here)[:, 0]), 1e-290)[l]
         if not self.regular:
-            return np.hypot(spherical_j(top, here)[:, 0], spherical_y(top, here)[:, 0])
-        turning = int(np.ceil(x))
+            return 1 / np.hypot(spherical_j(top, here)[:, 0], spherical_y(top, here)[:, 0])[l]
+        turning = int(np.ceil(x))  # below this degree they oscillate, and no value is typical
         values = np.abs(spherical_j(max(top, turning), here)[:, 0])
-        return np.maximum(np.where(np.arange(top + 1) > x, values[: top + 1], values[turning]), 1e-290)
+        return 1 / np.maximum(np.where(np.arange(top + 1) > x, values[: top + 1], values[turning]), 1e-290)[l]
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        degree, order, k = int(self.degree), sum(index), self.form.wave_number
+        degree, order = int(self.degree), sum(index)
         away = points - self.centre
         radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
         harmonics = spherical_harmonics(away / radius[:, None], degree + order)
         levels = np.repeat(np.arange(degree + order + 1), 2 * np.arange(degree + order + 1) + 1)
-        table = harmonics * self._radial(degree + order, k * radius)[levels]
-        l, m = np.tril_indices(degree + 1)  # noqa: E741
+        table = harmonics * self._radial(degree + order, self._unit * radius)[levels]
+        l, m = self._pairs  # noqa: E741
         wanted = l * l + l + m
-        signs = (1.0, 1.0)
-        if self._screened:
-            signs = (1.0, -1.0) if self.regular else (-1.0, 1.0)
         if order:
-            matrix = csr_matrix(((degree + order + 1) ** 2, (degree + 1) ** 2), dtype=complex)
-            for up, down, weight in ladder((index[0], index[1])):
-                own = identity((degree + 1) ** 2, format="csr")
-                turns = [1] * up + [-1] * down + [0] * index[2]
-                for number, turn in enumerate(turns):
-                    own = _step(degree + number, turn, signs) @ own
-                matrix = matrix + weight * own
-            found = (matrix[:, wanted].T @ table).T * k**order
+            found = (self._derivative(index)[:, wanted].T @ table).T * self._unit**order
         else:
             found = table[wanted].T
-        factor = 1 / self._sizes[l]
-        found = found * factor
+        found = found * self._factors
         if self.form.moves or self._screened:
             found = found * np.exp(self._exponent(away, radius))[:, None]
-        return self.parts(found)
+        return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
+
+    def _derivative(self, index: MultiIndex) -> csr_matrix:
+        """∂^index as a matrix on functions of all (l, m), over the unit to the order."""
+        degree, order = int(self.degree), sum(index)
+        matrix = csr_matrix(((degree + order + 1) ** 2, (degree + 1) ** 2), dtype=complex)
+        for up, down, weight in ladder((index[0], index[1])):
+            own = identity((degree + 1) ** 2, format="csr")
+            for number, turn in enumerate([1] * up + [-1] * down + [0] * index[2]):
+                own = _step(degree + number, turn, self._signs) @ own
+            matrix = matrix + weight * own
+        return matrix
 
     def _exponent(self, away: Array, radius: Array) -> Array:
         """What scaled functions leave out: the growth of i_l, the decay of k_l, both one at the radius; the drift."""

@@ -25,10 +25,13 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.analytic import LaurentFamily, PolynomialFamily
-from rannpde.pde.trefftz.families import FeatureFamily, MultipoleFamily
-from rannpde.pde.trefftz.geometry import JOINED_ENDS, AxisImage, BoundaryPiece, PlaneBoundary, assembled_boundary
+from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, assembled_boundary
+from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.pieces import AxisImage, BoundaryPiece
 from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
+from rannpde.pde.trefftz.rows import condition_coefficients
 from rannpde.rounding import ROUNDED
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
@@ -225,7 +228,7 @@ def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundaryPiece], mirror: 
             units = np.array([0.0, END_STEP, 2 * END_STEP])
             points = piece.place(units if end == 0 else 1 - units)
             for term in piece.terms:
-                jets, table = _coefficients([term], points, words)
+                jets, table = condition_coefficients([term], points, words)
                 signs = np.array([1 if not _odd(jet, mirror, words) else -1 for jet in jets] + [1])
                 rows = table[:, 0]
                 if not any(_continues_along(sign * signs, rows) for sign in (1, -1)):
@@ -258,7 +261,7 @@ def _continues(terms: Sequence[Term], points: Array, mirror: Mirror, words: Voca
     A derivative of a field vanishes on the mirror where it is odd. All that the conditions contain must vanish, and
     they must say that as many of the odd values and normal derivatives vanish as there are conditions.
     """
-    jets, table = _coefficients(terms, points, words)
+    jets, table = condition_coefficients(terms, points, words)
     if np.any(table[:, :, -1] != 0):
         return False
     table = table[:, :, :-1]
@@ -273,19 +276,6 @@ def _continues(terms: Sequence[Term], points: Array, mirror: Mirror, words: Voca
 def _odd(jet: Jet, mirror: Mirror, words: Vocabulary) -> bool:
     """Whether a derivative of a field changes its sign under reflection."""
     return mirror.signs[words.fields.index(jet.field)] * (-1) ** jet.index[mirror.axis] < 0
-
-
-def _coefficients(terms: Sequence[Term], points: Array, words: Vocabulary) -> tuple[list[Jet], Array]:
-    """The derivatives in linear conditions, and (M, conditions, derivatives + 1): their coefficients, then the data."""
-    jets = list({jet: None for term in terms for jet in term.expression.jets})
-    table = np.zeros((len(points), len(terms), len(jets) + 1))
-    for row, term in enumerate(terms):
-        zero = {jet: np.zeros(len(points)) for jet in term.expression.jets}
-        residual, partials = term.expression.linearised(term.known(points, words), zero)
-        table[:, row, -1] = residual
-        for jet, partial in zip(term.expression.jets, partials, strict=True):
-            table[:, row, jets.index(jet)] = partial
-    return jets, table
 
 
 def _unfolding(domain: Domain, boundary: PlaneBoundary, form: CanonicalForm, group: MirrorGroup) -> Unfolding | None:

@@ -13,7 +13,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import constant
 from rannpde.pde.trefftz.constant_walls import caloric_walls
 from rannpde.pde.trefftz.measures import WallMeasures
-from rannpde.pde.trefftz.particular import NoPart, ParticularPart, PolynomialPart
+from rannpde.pde.trefftz.parts import NoPart, ParticularPart, PolynomialPart
 
 ModalSymbols = dict[tuple[int, int], dict[tuple[int, ...], float]]
 """(row, column) of components → space multi-index → coefficient."""

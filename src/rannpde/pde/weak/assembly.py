@@ -43,11 +43,36 @@ class HybridSolution:
     inside: Array = field(default_factory=lambda: np.empty(0, dtype=int))
 
 
-class HybridSystem:
-    """One linear solve of the weak form on a mesh."""
+@dataclass(frozen=True, eq=False)
+class TraceFactors:
+    """The factors of a matrix of traces, whose unknowns (n,) were put into an order; None where it is their own."""
 
-    def __init__(self, local: LocalMatrices) -> None:
+    factors: SuperLU
+    order: Array | None = None
+
+    def solve(self, right: Array, transposed: bool = False) -> Array:
+        """The solution (n,) of the system, or of the transposed one."""
+        way = "T" if transposed else "N"
+        if self.order is None:
+            return np.asarray(self.factors.solve(right, way))
+        found = np.empty_like(right)
+        found[self.order] = self.factors.solve(right[self.order], way)
+        return found
+
+
+class HybridSystem:
+    """One linear solve of the weak form on a mesh.
+
+    keep : whether matrices and factors are kept for the adjoint (``adjoint_solution``): those of the cells in
+        ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
+        traces
+    """
+
+    def __init__(self, local: LocalMatrices, keep: bool = False) -> None:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
+        self.keep = keep
+        self.eliminations: list[tuple[CellBatch, DistinctMatrices, Array]] = []
+        self.factors: TraceFactors | None = None
 
     def solve(self, motions: FreeMotions | None = None, crossings: Sequence[Sequence[float]] = ()) -> HybridSolution:
         """Eliminate cells, solve for traces, and go back; free motions get the mean zero.
@@ -60,30 +85,32 @@ class HybridSystem:
         rows, columns, entries = [], [], []
         parts: list[CondensedCells] = []
         right = np.zeros(total)
-        kept: list[tuple[CellBatch, Array, Array, Array]] = []
+        condensed: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
             found = self.local.condensed(batch)
             if motions is not None and len(motions) and 0 in batch.cells:
                 row = int(np.flatnonzero(batch.cells == 0)[0])
                 found = self._held(found, row, motions)
             response, own = eliminated(found)
-            kept.append((batch, found.same, response, own))
+            condensed.append((batch, found.same, response, own))
+            if self.keep:
+                self.eliminations.append((batch, found, response))
             if batch.faces:
                 schur = found.corner - np.matmul(found.lower, response)
-                places = self.local.places(batch)
-                np.add.at(right, places, -by_kind(found.lower, found.same, own))
-                rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
-                columns.append(np.tile(places, (1, places.shape[1])).ravel())
+                dofs = self.local.dofs(batch)
+                np.add.at(right, dofs, -by_kind(found.lower, found.same, own))
+                rows.append(np.repeat(dofs, dofs.shape[1], axis=1).ravel())
+                columns.append(np.tile(dofs, (1, dofs.shape[1])).ravel())
                 entries.append(schur[found.same].ravel())
-                parts.append(CondensedCells(batch.cells, places, schur, found.same))
+                parts.append(CondensedCells(batch.cells, dofs, schur, found.same))
             self.local.pause()
         inside = [np.empty(0, dtype=int)]
         for point in crossings:
             rings = self_similar_rings(self.mesh, point)
             if rings is not None:
-                rim, change = continued_response(rings, parts, block)
-                rows.append(np.repeat(rim, len(rim)))
-                columns.append(np.tile(rim, len(rim)))
+                boundary, change = continued_response(rings, parts, block)
+                rows.append(np.repeat(boundary, len(boundary)))
+                columns.append(np.tile(boundary, len(boundary)))
                 entries.append(change.ravel())
                 inside.append(rings.inside)
         traces = np.zeros(total)
@@ -91,26 +118,26 @@ class HybridSystem:
             indices = (np.concatenate(rows), np.concatenate(columns))
             reserve(3 * FLOAT_BYTES * float(len(indices[0])), "the matrix of traces")
             matrix = sparse.csc_matrix((np.concatenate(entries), indices), (total, total))
-            traces = self._traces(matrix, right, block)
+            factors = self._factorised(matrix, block)
+            traces = factors.solve(right)
+            self.factors = factors if self.keep else None
         weights = np.zeros((self.mesh.count, fields, self.local.size))
-        for batch, same, response, own in kept:
+        for batch, same, response, own in condensed:
             whole = own
             if batch.faces:
-                whole = own - by_kind(response, same, traces[self.local.places(batch)])
+                whole = own - by_kind(response, same, traces[self.local.dofs(batch)])
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(self.mesh.faces, fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
-        return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))
+        return HybridSolution(weights, shaped, self.jumps(weights, shaped), np.concatenate(inside))
 
-    def _traces(self, matrix: sparse.csc_matrix, right: Array, block: int) -> Array:
-        """The solution for traces: by minimum degree in the plane, by nested dissection along the tree in space."""
+    def _factorised(self, matrix: sparse.csc_matrix, block: int) -> TraceFactors:
+        """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
         if self.layer.dim < 3:
-            return np.asarray(factorised_traces(matrix, self.layer.dim).solve(right))
+            return TraceFactors(factorised_traces(matrix, self.layer.dim))
         order = (nested_dissection(self.mesh)[:, None] * block + np.arange(block)).ravel()
-        found = np.empty_like(right)
-        found[order] = factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL").solve(right[order])
-        return found
+        return TraceFactors(factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL"), order)
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
@@ -149,8 +176,13 @@ class HybridSystem:
             taken = np.einsum("r,rmf->mf", amounts, motions.at(place))
             traces[face] -= ((trace * unit[:, None]).T @ taken).T
 
-    def _jumps(self, weights: Array, traces: Array) -> Array:
-        """∫_∂K η |u - û|² of each cell (C,)."""
+    def jumps(self, weights: Array, traces: Array, given: Array | None = None, natural: Array | None = None) -> Array:
+        """∫_∂K η |u - û|² of each cell (C,), and what natural conditions lack.
+
+        given, natural : values and fluxes (B, q, K) on patches of the boundary; those of the problem where None
+        """
+        given = self.local.values if given is None else given
+        natural = self.local.natural if natural is None else natural
         found = np.zeros(self.mesh.count)
         jets = self.local.functions.jets(weights)
         for batch in self.local.batches():
@@ -165,17 +197,11 @@ class HybridSystem:
             )
             gap[inner] = inside[inner] - on_face
             patch = flat[outer] - self.local.interior
-            gap[outer] = (
-                np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - self.local.values[patch]
-            )
+            gap[outer] = np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - given[patch]
             energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
             if len(outer):  # what natural conditions lack, over the penalty: of the same unit
                 normal = np.einsum("pqkfj,pqfj->pqk", flux[outer], slopes[outer], optimize=True)
-                lack = (
-                    normal
-                    + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer])
-                    - self.local.natural[patch]
-                )
+                lack = normal + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer]) - natural[patch]
                 lack -= np.einsum("pqkl,pql->pqk", self.local.projection[patch], lack)
                 size = np.einsum("pqkk->pqk", penalty[outer])
                 energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)

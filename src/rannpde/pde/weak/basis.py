@@ -50,7 +50,7 @@ class HiddenLayer:
         cls, dim: int, degree: int, settings: WeakSettings, rng: np.random.Generator, curved: bool = False
     ) -> HiddenLayer:
         """Frequencies uniform in a cube, phases uniform; ``curved`` : whether cells have curved sides."""
-        count = round(0.5 * settings.columns * comb(degree + dim, dim)) + 1
+        count = columns_of(dim, degree, settings)
         scale = settings.frequency * degree
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
         return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, settings, curved)
@@ -61,13 +61,13 @@ class HiddenLayer:
 
     @property
     def nodes(self) -> int:
-        """Gauss nodes along an axis of a cell or face: products of two functions are about of twice the degree."""
+        """Gauss nodes along a face: products of two functions are about of twice the degree."""
         return self.degree + (self.settings.curved_nodes if self.curved else self.settings.more_nodes)
 
     @cached_property
     def grid(self) -> tuple[Array, Array]:
-        """Points (Q, d) and weights (Q,) of [-1, 1]^d."""
-        return gauss_cube(self.nodes, self.dim)
+        """Points (Q, d) and weights (Q,) of [-1, 1]^d for whole cells, none of whose sides is curved."""
+        return gauss_cube(self.degree + self.settings.more_nodes, self.dim)
 
     # --------------------------------------------------------------------------------------------------- functions
 
@@ -123,8 +123,8 @@ class HiddenLayer:
         """Functions of a whole box: Legendre coefficients (R, k), output weights (columns, k)."""
         stacked = np.concatenate([self._columns, *(matrix @ self._columns for matrix in self._derivatives)])
         left, values, rows = np.linalg.svd(stacked, full_matrices=False)
-        kept = int((values > self.settings.cutoff * values[0]).sum())
-        return left[: len(self.modes), :kept], rows[:kept].T / values[:kept]
+        rank = int((values > self.settings.cutoff * values[0]).sum())
+        return left[: len(self.modes), :rank], rows[:rank].T / values[:rank]
 
     @cached_property
     def outputs(self) -> Array:
@@ -225,8 +225,8 @@ class HiddenLayer:
         table = tables * np.sqrt(weights / weights.sum())[:, None, None]
         triangle = np.linalg.qr(table.reshape(-1, table.shape[2]), mode="r")
         _, values, rows = np.linalg.svd(triangle, full_matrices=False)
-        kept = int((values > self.settings.cut_cutoff * values[0]).sum())
-        return np.asarray(rows[:kept].T / values[:kept])
+        rank = int((values > self.settings.cut_cutoff * values[0]).sum())
+        return np.asarray(rows[:rank].T / values[:rank])
 
     @cached_property
     def derivative_span(self) -> Array:
@@ -250,8 +250,10 @@ class HiddenLayer:
         """
         columns = inside * np.sqrt(volume)[:, None]
         values, vectors = np.linalg.eigh(columns.T @ columns)
-        kept = values > self.settings.derivative_cutoff**2 * values[-1]
-        return _largest_square(border * np.sqrt(lengths)[:, None] @ (vectors[:, kept] / np.sqrt(values[kept])))
+        independent = values > self.settings.derivative_cutoff**2 * values[-1]
+        return _largest_square(
+            border * np.sqrt(lengths)[:, None] @ (vectors[:, independent] / np.sqrt(values[independent]))
+        )
 
     # ------------------------------------------------------------------------------------------------------ traces
 
@@ -264,6 +266,11 @@ class HiddenLayer:
     def face_functions(self) -> Array:
         """Orthonormal polynomials on [-1, 1]^(d-1) at the nodes of a face, (q, m)."""
         return legendre_products(self.face_grid[0], self.degree)
+
+
+def columns_of(dim: int, degree: int, settings: WeakSettings) -> int:
+    """How many cosines, and as many sines, are comparable to polynomials of a degree."""
+    return round(0.5 * settings.columns * comb(degree + dim, dim)) + 1
 
 
 def _largest_square(matrix: Array) -> float:

@@ -237,11 +237,11 @@ class _Pattern:
         squares = np.einsum("bij,bijk,bijkl,bijl->b", weights, gap_flux, inverse, gap_flux, optimize=True)
         volume = np.einsum("bij,bij->b", weights, reaction * step**2)
         own = np.einsum("bij,bijk,bijkl,bijl->b", weights, steps, diffusion, steps, optimize=True) + volume
-        rim = self._robin(local, sides, half, (y, y, x, x))
+        robin = self._robin(local, sides, half, (y, y, x, x))
         least = np.linalg.eigvalsh(diffusion)[..., 0].reshape(len(self.cells), -1).min(axis=1)
         unbalanced = np.abs(left) * 2 * half.max(axis=1) / pi * np.sqrt(4 * half.prod(axis=1) / least)
         error = np.sqrt(squares) + unbalanced
-        total = (np.sqrt(error**2 + volume + rim) + np.sqrt(own + rim)) ** 2  # of u - v, and of v - u_h
+        total = (np.sqrt(error**2 + volume + robin) + np.sqrt(own + robin)) ** 2  # of u - v, and of v - u_h
         energy = np.einsum("bij,bijk,bijkl,bijl->", weights, slope, diffusion, slope, optimize=True)
         return total, float(energy + (weights * reaction * value**2).sum())
 

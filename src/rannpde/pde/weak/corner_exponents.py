@@ -74,8 +74,8 @@ def corner_exponent(
         stiff[block] += tested(along, slope / half, along, slope / half)
         mass[block] += tested(radial, value, radial, value)
         mixed[block] += tested(radial, value, along, slope / half) - tested(along, slope / half, radial, value)
-    kept = _free(size, fields, count, held)
-    stiff, mixed, mass = (kept.T @ one.reshape(size * fields, -1) @ kept for one in (stiff, mixed, mass))
+    free = _free(size, fields, count, held)
+    stiff, mixed, mass = (free.T @ one.reshape(size * fields, -1) @ free for one in (stiff, mixed, mass))
     constants = fields if held is None else fields - int(np.linalg.matrix_rank(np.concatenate(held), tol=COMPUTED))
     found = _positive(stiff, mixed, mass, constants)
     least = float(found.min()) if len(found) else 1.0
@@ -93,8 +93,13 @@ def _free(size: int, fields: int, last: int, held: tuple[Array, Array] | None) -
 
 def _positive(stiff: Array, mixed: Array, mass: Array, constants: int) -> Array:
     """Real parts > 0 of the eigenvalues of stiff - λ mixed - λ² mass, but for λ = 0 of so many constants, which is
-    double and therefore found to the root of rounding only."""
+    double and therefore found to the root of rounding only.
+
+    The companion pencil has blocks of size 1: matrices of that size too lose no digits to stiff materials.
+    """
     size = len(stiff)
+    largest = max(float(np.abs(one).max()) for one in (stiff, mixed, mass))
+    stiff, mixed, mass = stiff / largest, mixed / largest, mass / largest
     companion = np.block([[np.zeros((size, size)), np.eye(size)], [stiff, -mixed]])
     weight = block_diag(np.eye(size), mass)
     found = eigvals(companion, weight)

@@ -69,9 +69,9 @@ def _flat_faces(
     both = (number[pairs] >= 0).all(axis=1)
     pairs, axis, spans = pairs[both], axis[both], spans[both]
     plain = ~clipped.cut[pairs].any(axis=1)
-    kept, broken, owner = _open_parts(clipper, spans[~plain], axis[~plain], clipped.breaks)
+    axes, broken, owner = _open_parts(clipper, spans[~plain], axis[~plain], clipped.breaks)
     beside = np.concatenate([number[pairs[plain]], number[pairs[~plain][owner]]])
-    return beside, np.concatenate([axis[plain], kept]), np.concatenate([spans[plain], broken])
+    return beside, np.concatenate([axis[plain], axes]), np.concatenate([spans[plain], broken])
 
 
 def _patches(clipped: Sequence[ClippedBoxes], number: Array, finder: ConditionFinder, nodes: int) -> BoundaryPatches:

@@ -17,6 +17,7 @@ from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.time.tableau import radau_tableau
+from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled, weak_network
@@ -90,7 +91,7 @@ class EvolutionDiscretisation:
         if max(self.evolution.orders) > 1:
             rate = system.projected(lambda points: starts.values(points, 1))[0]
         tuning = CellsTuning()
-        tol = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.iterations
+        tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
         tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
         segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
         path = WeakIntegrator(system, tableau, tol, segments, self.stop).run(begin, rate, np.zeros(system.fields))
@@ -142,7 +143,7 @@ class EvolutionDiscretisation:
             residual, size = space.residual_squares(system.local, (points, weights, owners, own))
             system.local.read_conditions()
             traces = path.traces[(step + 1) * stages].reshape(system.mesh.faces, fields, -1)
-            found = residual + HybridSystem(system.local)._jumps(states[number], traces)
+            found = residual + HybridSystem(system.local).jumps(states[number], traces)
             span, before = ends[step] - before, ends[step]
             total += span * found
             energy += span * (size + self._moving_energy(states[number], speeds[order * number], system, ends[step]))

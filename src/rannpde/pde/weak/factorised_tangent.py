@@ -34,10 +34,10 @@ class FactorisedTangent:
         self,
         local: LocalMatrices,
         rest: HybridState,
-        kept: list[tuple[CellBatch, Array, Array, Array]],
+        eliminated: list[tuple[CellBatch, Array, Array, Array]],
         entries: list[tuple[Array, Array]],
     ) -> None:
-        self.local, self.rest, self.kept = local, rest, kept
+        self.local, self.rest, self.eliminated = local, rest, eliminated
         total = rest.traces.size
         self._factors = None
         if total:
@@ -57,17 +57,38 @@ class FactorisedTangent:
         found = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
         traces = right.traces.reshape(-1).copy()
         inside = []
-        for batch, inverse, _, lower in self.kept:
+        for batch, inverse, _, lower in self.eliminated:
             own = np.matmul(inverse, right.weights[batch.cells].reshape(len(batch.cells), -1, 1))
             inside.append(own)
             if batch.faces:
-                np.subtract.at(traces, self.local.places(batch), np.matmul(lower, own)[:, :, 0])
+                np.subtract.at(traces, self.local.dofs(batch), np.matmul(lower, own)[:, :, 0])
         flat = self._factors.solve(traces) if self._factors is not None else traces
-        for (batch, inverse, upper, _), own in zip(self.kept, inside, strict=True):
+        for (batch, inverse, upper, _), own in zip(self.eliminated, inside, strict=True):
             whole = own
             if batch.faces:
-                around = flat[self.local.places(batch)][:, :, None]
+                around = flat[self.local.dofs(batch)][:, :, None]
                 whole = own - np.matmul(inverse, np.matmul(upper, around))
+            found.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
+        found.traces[:] = flat.reshape(found.traces.shape)
+        return found
+
+    def adjoint(self, load: Array) -> HybridState:
+        """The state z with tangentᵀ · z = (load, 0), for a load (C, F, k) on the functions of cells."""
+        found = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
+        traces = np.zeros(found.traces.size)
+        inside = []
+        for batch, inverse, upper, _ in self.eliminated:
+            own = np.matmul(np.swapaxes(inverse, 1, 2), load[batch.cells].reshape(len(batch.cells), -1, 1))
+            inside.append(own)
+            if batch.faces:
+                pulled = np.matmul(np.swapaxes(upper, 1, 2), own)[:, :, 0]
+                np.subtract.at(traces, self.local.dofs(batch), pulled)
+        flat = self._factors.solve(traces, "T") if self._factors is not None else traces
+        for (batch, inverse, _, lower), own in zip(self.eliminated, inside, strict=True):
+            whole = own
+            if batch.faces:
+                around = np.matmul(np.swapaxes(lower, 1, 2), flat[self.local.dofs(batch)][:, :, None])
+                whole = own - np.matmul(np.swapaxes(inverse, 1, 2), around)
             found.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
         found.traces[:] = flat.reshape(found.traces.shape)
         return found

@@ -13,6 +13,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.rounding import COMPUTED
 
 KEPT = 2**28
 """Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
@@ -97,9 +98,32 @@ class CellFunctions:
         found = np.stack([(whole @ one.T).reshape(count, fields, -1) for one in slices], axis=-1)
         return np.ascontiguousarray(found.transpose(0, 2, 1, 3))
 
+    def face_places(self, cells: Array, points: Array) -> Array:
+        """Points (P, q, d) of faces and patches of cells (P,) in their own [-1, 1]^d.
+
+        In small cells coordinates are rounded by far more than in [-1, 1]. On flat faces of whole boxes the ends are
+        rounded to ``FACE_DIGITS``, and the nodes between are placed anew: the same function of the same face, whichever
+        faces it is looked at with, since a load and a matrix must belong together.
+        """
+        scaled = self.mesh.scaled(cells, points)
+        whole = np.array([cell not in self.mesh.parts for cell in cells.tolist()], dtype=bool)
+        nodes = self.layer.face_grid[0]
+        if not whole.any() or scaled.shape[1] != len(nodes) or not nodes.shape[1]:
+            return scaled
+        shares = (nodes - nodes[0]) / (nodes[-1] - nodes[0])
+        low, high = (np.round(scaled[:, end], FACE_DIGITS) for end in (0, -1))
+        across, flat = np.abs(high - low).argmin(axis=1), np.abs(high - low).min(axis=1) <= COMPUTED
+        for axis in range(scaled.shape[2]):
+            mine = np.flatnonzero(whole & flat & (across == axis))
+            scaled[mine, :, axis] = low[mine, None, axis]
+            for column, other in enumerate(a for a in range(scaled.shape[2]) if a != axis):
+                step = (high - low)[mine, None, other]
+                scaled[mine, :, other] = low[mine, None, other] + step * shares[:, column]
+        return scaled
+
     def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
-        scaled = self.mesh.scaled(cells, points)
+        scaled = self.face_places(cells, points)
         ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(same.ravel(), kind="stable")

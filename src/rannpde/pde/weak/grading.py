@@ -177,16 +177,16 @@ def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
 
 
 def graded_tree(
-    bounds: Array, places: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
+    bounds: Array, planes: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
 ) -> CellNode:
-    """Cells about as long as wide that end at flat places and at singular points, and shrink towards these.
+    """Cells about as long as wide that end at flat planes and at singular points, and shrink towards these.
 
-    places : axis and value of planes that no cell may cross; least : cells along the shortest side
+    planes : axis and value of planes that no cell may cross; least : cells along the shortest side
     """
     tree = CellNode(bounds)
     slack = 1e-9 * tree.lengths
     corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1 or one.split]
-    for axis, value in [*places, *corners]:
+    for axis, value in [*planes, *corners]:
         if tree.bounds[axis, 0] + slack[axis] < value < tree.bounds[axis, 1] - slack[axis]:
             tree = _cut_at(tree, axis, value, slack[axis])
     longest = tree.lengths.min() / least

@@ -113,7 +113,7 @@ class LocalMatrices:
                 pairs = order[starts[some][:, None] + np.arange(t + b)]
                 yield CellBatch(some, pairs, int(t))
 
-    def places(self, batch: CellBatch) -> Array:
+    def dofs(self, batch: CellBatch) -> Array:
         """Numbers (B, T) of the unknowns of the faces of each cell."""
         block = self.fields * self.layer.face_functions.shape[1]
         faces = self.face[batch.pairs[:, : batch.faces]]
@@ -124,7 +124,7 @@ class LocalMatrices:
 
         Most faces look alike in the coordinates of their cells: what differs is computed once.
         """
-        scaled = self.mesh.scaled(cells, points)
+        scaled = self.functions.face_places(cells, points)
         ends = np.round(np.concatenate([scaled[:, 0], scaled[:, -1]], axis=1), FACE_DIGITS) + 0.0
         if self.mesh.parts:
             own = np.array([cell if cell in self.combinations else -1 for cell in cells.tolist()], dtype=float)

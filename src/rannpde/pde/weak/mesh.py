@@ -210,7 +210,7 @@ class ConditionFinder:
 
     def holds(self, points: Array, normals: Array) -> Array:
         """Which conditions hold at which points, (B, terms)."""
-        return np.stack([_on(region, points, normals) for region in self._regions], axis=1)
+        return np.stack([lies_on_side(region, points, normals) for region in self._regions], axis=1)
 
     def _require_enough(self, numbers: tuple[int, ...], point: Array) -> None:
         if len(numbers) != self.fields:
@@ -225,7 +225,7 @@ class ConditionFinder:
         return tuple(self._known)
 
 
-def _on(region: Side, points: Array, normals: Array) -> Array:
+def lies_on_side(region: Side, points: Array, normals: Array) -> Array:
     """Which points (B, d) of the boundary lie on a region of it; normals tell apart the sides of a corner."""
     if isinstance(region, FlatSide):  # up to rounding, in the middle of patches: no need of the face's own ends
         slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])

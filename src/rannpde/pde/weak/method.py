@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_squa
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
+from rannpde.pde.weak.dual_weighted import WeightedOutput, bounded_outputs, weighted_outputs
 from rannpde.pde.weak.evolution import weak_evolution
 from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
-from rannpde.pde.weak.fluxes import FluxRecord, SideFluxes, bounded_fluxes, side_fluxes
+from rannpde.pde.weak.fluxes import FluxRecord, bounded_fluxes, side_fluxes
 from rannpde.pde.weak.form import WeakForm, weak_formulation
+from rannpde.pde.weak.functionals import WeightableOutput, weightable_outputs
+from rannpde.pde.weak.history import WeakHistory, WeakIteration
 from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
@@ -34,6 +37,9 @@ from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
+CALIBRATED = 3
+"""Solutions from which on the constant of dual-weighted residuals is known well enough to do without a second solve."""
+RecordT = TypeVar("RecordT")
 AnyDiscretisation = WeakDiscretisation | EvolutionDiscretisation | PlateDiscretisation
 
 
@@ -108,7 +114,7 @@ class WeakCells:
         if not timed and _fourth_order(problem):
             return ()
         form = weak_evolution(problem).still if timed else weak_formulation(problem)
-        if problem.jumping or problem.inequalities:
+        if problem.jumping or problem.inequalities or problem.free_constants:  # it tells whether the data balance
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if rough.edges or any(one.exponent < 1 for one in rough.points):
@@ -132,6 +138,8 @@ class WeakCells:
 
         iterations: list[WeakIteration] = []
         fluxes: list[tuple[Any, FluxRecord]] = []
+        weighted: list[tuple[WeakState, Mapping[str, WeightedOutput]]] = []
+        outputs: tuple[WeightableOutput, ...] = ()
         discretisation: AnyDiscretisation
         form: WeakForm | PlateForm
         if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
@@ -146,6 +154,8 @@ class WeakCells:
         else:
             form = weak_formulation(problem)
             discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+            outputs = tuple(weightable_outputs(problem).values())
+            discretisation.with_adjoints = bool(outputs)
 
         def over() -> Status | None:
             return Status.NEWTON if discretisation.failure is not None else monitor.ended
@@ -160,6 +170,8 @@ class WeakCells:
             through = _fluxes(discretisation, state)
             if through:
                 fluxes.append((state, FluxRecord(through, state.relative_indicator)))
+            if outputs and isinstance(discretisation, WeakDiscretisation) and isinstance(state, WeakState):
+                weighted.append((state, weighted_outputs(discretisation, state, outputs)))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
             return iterations[-1]
 
@@ -177,12 +189,21 @@ class WeakCells:
                 known = iterations[-1].estimate if iterations else np.inf
                 last: Any = discretisation.last
                 outcome = AdaptiveResult(last, tuple(iterations), known, Status.INTERRUPTED)
-                return self._solution(
-                    problem, form, discretisation, outcome, iterations, fluxes, monitor, why, Status.INTERRUPTED
+                return self.solution(
+                    problem,
+                    form,
+                    discretisation,
+                    outcome,
+                    iterations,
+                    fluxes,
+                    weighted,
+                    monitor,
+                    why,
+                    Status.INTERRUPTED,
                 )
-        return self._solution(problem, form, discretisation, outcome, iterations, fluxes, monitor, why)
+        return self.solution(problem, form, discretisation, outcome, iterations, fluxes, weighted, monitor, why)
 
-    def _solution(
+    def solution(
         self,
         problem: Problem,
         form: WeakForm | PlateForm,
@@ -190,24 +211,28 @@ class WeakCells:
         outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         iterations: list[WeakIteration],
         fluxes: list[tuple[Any, FluxRecord]],
+        weighted: list[tuple[WeakState, Mapping[str, WeightedOutput]]],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
+        """What comes back: the best state of a loop, how it ended, and what it left of the equations."""
         state = outcome.best
         bound = None
         if isinstance(state, WeakState) and problem is form.problem:
             bound = energy_bound(state.local, state.solution)
-        ends = [number for number, (one, _) in enumerate(fluxes, start=1) if one is state]
-        known = [record for _, record in fluxes[: max(ends, default=0)]]
+        known = _until(fluxes, state)
+        weights = _until(weighted, state) if discretisation.failure is None else []
+        if len(weights) < CALIBRATED and not getattr(discretisation, "goal_oriented", False):
+            weights = []
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.function
         few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
         sample = problem.domain.sample(few, rng=11)
-        losses = mean_squares(problem, network, sample)
+        losses = mean_squares(problem, network, sample) if monitor.residuals else {}
         measures = dict.fromkeys(losses, problem.domain.measure)
-        for term in problem.constraints:
+        for term in problem.constraints if monitor.residuals else ():
             assert term.region is not None
             points = term.region.sample(few // 10, rng=11)
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
@@ -218,11 +243,12 @@ class WeakCells:
             label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-            estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
+            estimate=outcome.estimate, losses=losses,
+            held_out=held_out_residual(problem, network) if monitor.residuals else {},
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=WeakHistory(
                 tuple(iterations), tuple(form.described()), bound.relative if bound else None,
-                bounded_fluxes(known, self.settings.trust),
+                bounded_fluxes(known, self.settings.trust), bounded_outputs(weights, self.settings.trust),
             ),
             method=Choice(self.name, label, why),
             seconds=monitor.elapsed,
@@ -247,7 +273,7 @@ class WeakCells:
             )
         if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
-                return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+                return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             agreed = "two solutions of different resolution agree to the tolerance"
             told = ""
             if bound:
@@ -256,13 +282,20 @@ class WeakCells:
         if outcome.status.by_caller:
             return outcome.status, ""
         told = f"{outcome.detail}; it is {outcome.estimate:.1e}"
-        form = discretisation.form if isinstance(discretisation, WeakDiscretisation) else None
-        if form is not None and form.fields > 1 and COMPUTED <= discretisation.tol < form.stiffness_ratio * COMPUTED:
+        coarse = discretisation.tol >= COMPUTED
+        if isinstance(discretisation, WeakDiscretisation) and coarse and discretisation.rounded:
+            ratio = discretisation.form.stiffness_ratio
             told += (
-                f"; a change of volume or another strain is {form.stiffness_ratio:.0e} times as stiff as others, as in "
-                "nearly incompressible materials, and rounding counts as many times"
+                f"; a change of volume or another strain is {ratio:.0e} times as stiff as others, as in nearly "
+                "incompressible materials, and rounding counts as many times"
             )
         return Status.STALLED, told
+
+
+def _until(records: Sequence[tuple[Any, RecordT]], state: Any) -> list[RecordT]:
+    """The records of all states up to this one."""
+    ends = [number for number, (one, _) in enumerate(records, start=1) if one is state]
+    return [record for _, record in records[: max(ends, default=0)]]
 
 
 def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) -> dict[str, Array]:
@@ -275,64 +308,3 @@ def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) ->
 
 def _fourth_order(problem: Problem) -> bool:
     return max(jet.order for term in problem.interior for jet in term.expression.jets) == 4
-
-
-@dataclass(frozen=True)
-class WeakIteration:
-    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far, and
-    steps of Newton's method, 0 for a linear problem."""
-
-    cells: int
-    degree: int
-    unknowns: int
-    indicator: float
-    estimate: float
-    seconds: float
-    steps: int = 0
-
-    def __str__(self) -> str:
-        known = f", estimate {self.estimate:.1e}" if np.isfinite(self.estimate) else ""
-        known = f", {self.steps} steps of Newton's method{known}" if self.steps else known
-        return (
-            f"{self.cells} cells of degree {self.degree}, {self.unknowns} unknowns, "
-            f"indicator {self.indicator:.1e}, {self.seconds:.2f} s{known}"
-        )
-
-
-@dataclass(frozen=True)
-class WeakHistory:
-    """What only the weak form can tell: its iterations, and which form was used."""
-
-    iterations: tuple[WeakIteration, ...]
-    form: tuple[str, ...] = ()
-    bound: float | None = None
-    """Guaranteed bound of the energy norm of the error, over that of the solution; None where there is none."""
-    fluxes: SideFluxes = field(default_factory=dict)
-    """Side → ∫ n·A∇u by the weak residual for each equation, and a bound of their errors."""
-
-    advice = "more time, or a weaker tolerance, may help"
-
-    def lines(self) -> list[str]:
-        """For the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
-        if self.bound is not None:
-            told.append(
-                f"energy norm of the error at most {self.bound:.1e} of that of the solution (equilibrated flux)"
-            )
-        return [*self.form, *told]
-
-    def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
-        rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        fluxes = {name: [list(values), error] for name, (values, error) in self.fluxes.items()}
-        return {"iterations": rows, "form": list(self.form), "bound": self.bound, "fluxes": fluxes}
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
-        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
-        bound = table.get("bound")
-        return cls(
-            tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])),
-            None if bound is None else float(bound),
-            {name: (tuple(map(float, row[0])), float(row[1])) for name, row in table.get("fluxes", {}).items()},
-        )  # fmt: skip

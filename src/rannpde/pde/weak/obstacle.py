@@ -35,11 +35,11 @@ RESTING_SAMPLES = 40
 
 @dataclass(frozen=True, eq=False)
 class ReactionForm:
-    """A form with the reactions of obstacles; strengths (leaves,) : γ in the leaves of a tree."""
+    """A form with the reactions of obstacles; penalties (leaves,) : γ in the leaves of a tree."""
 
     form: QuasilinearForm
     tree: CellNode
-    strengths: Array
+    penalties: Array
 
     @property
     def fields(self) -> int:
@@ -67,7 +67,7 @@ class ReactionForm:
             f = self.form.system.fields.index(one.field)
             force = self.reaction(one, points, values[:, f])
             found.terms[:, f, 0] -= force
-            found.tangent[:, f, f, 0, 0] += self.strengths[self.tree.locate(points)] * (force != 0)
+            found.tangent[:, f, f, 0, 0] += self.penalties[self.tree.locate(points)] * (force != 0)
         return found
 
     def boundary(
@@ -91,8 +91,8 @@ class ReactionForm:
     def reaction(self, one: Inequality, points: Array, values: Array) -> Array:
         """λ (M,) of one obstacle, positive below the field and negative above it."""
         side = 1.0 if one.lower else -1.0
-        own, strength = resting_reaction(self.form, one, points), self.strengths[self.tree.locate(points)]
-        return side * np.maximum(own + side * strength * (one.at(points) - values), 0.0)
+        own, penalty = resting_reaction(self.form, one, points), self.penalties[self.tree.locate(points)]
+        return side * np.maximum(own + side * penalty * (one.at(points) - values), 0.0)
 
 
 def resting_reaction(form: QuasilinearForm, one: Inequality, points: Array) -> Array:

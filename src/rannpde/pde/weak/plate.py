@@ -171,8 +171,8 @@ class PlateSystem:
             nodes, weights = leggauss(self.layer.nodes)
             found = []
             values, vectors = eigh(0.5 * (stiff + stiff.T))
-            kept = values > self.settings_cutoff * values[-1]
-            root = vectors[:, kept] / np.sqrt(values[kept])
+            independent = values > self.settings_cutoff * values[-1]
+            root = vectors[:, independent] / np.sqrt(values[independent])
             for end in (0, 1):
                 points = np.empty((len(nodes), 2))
                 points[:, axis] = self.mesh.boxes[cell, axis, end]

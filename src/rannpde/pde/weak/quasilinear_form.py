@@ -22,14 +22,12 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.statement.expression import Expression, Jet
 from rannpde.pde.statement.quasilinear import Linearisation, QuasilinearSystem, generic_state, jet_values
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, difference_step
 
 STATES = 3
 """States at which it is checked that conditions are natural and that the form is symmetric."""
 DEGENERATE = 1e-6
 """Diffusion at rest, over that at the nominal state, below which an iteration cannot begin at rest."""
-FLUX_DIFFERENCE = 1e-5
-"""Relative step of central differences: the cube root of rounding, which balances both errors."""
 STATE_SAMPLES = 12
 """Points of the domain and of each side at which states are looked at."""
 
@@ -227,7 +225,8 @@ class QuasilinearForm:
         """Minus the derivative (M, K, F) of the natural flux by the fields, by central differences."""
         found = np.zeros((len(points), self.fields, self.fields))
         for f in range(self.fields):
-            step = FLUX_DIFFERENCE * max(float(np.abs(values[:, f]).max()), FLUX_DIFFERENCE)
+            relative = difference_step()
+            step = relative * max(float(np.abs(values[:, f]).max()), relative)
             sides = []
             for sign in (1.0, -1.0):
                 moved = values.copy()

@@ -3,10 +3,10 @@
 Near a crossing a solution is like r^λ, and λ is small where the contrast is high: 0.013 for 10⁴, so that halving cells
 until coordinates are rounding leaves most of the error. But the mesh round such a point is self-similar. With diffusion
 that is constant in each sector, the matrices of a ring of cells do not change when it is halved (in the plane energies
-are invariant under scaling), and so the response S of everything inside a ring, on the traces of its rim, is that of
-everything inside the next: the fixed point of
+are invariant under scaling), and so the response S of everything inside a ring, on the traces of its boundary, is that
+of everything inside the next: the fixed point of
 
-    S  =  d - c (a + S)⁻¹ b ,        [[a, b], [c, d]]  the ring on its inner and its outer rim.
+    S  =  d - c (a + S)⁻¹ b ,        [[a, b], [c, d]]  the ring on its inner and its outer boundary.
 
 Doubling finds it: two rings are one of the same form, four, eight, … After twelve steps the mesh ends at 2⁻⁴⁰⁹⁶.
 """
@@ -27,15 +27,15 @@ class CondensedCells:
     """Matrices of cells (B,) on their traces: numbers (B, T) of the unknowns, kinds (U, T, T), kind (B,) of each."""
 
     cells: Array
-    places: Array
+    dofs: Array
     kinds: Array
     same: Array
 
 
 @dataclass(frozen=True, eq=False)
 class SelfSimilarRings:
-    """The last rings of cells round a point: cells inside a rim, the ring of cells round it, the inner and the outer
-    rim of that ring, as numbers of faces in the same order."""
+    """The last rings of cells round a point: cells inside a boundary, the ring of cells round it, the inner and the
+    outer boundary of that ring, as numbers of faces in the same order."""
 
     inside: Array
     ring: Array
@@ -68,22 +68,24 @@ def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRin
         return None
     if np.isin(mesh.patches.cell, np.flatnonzero(level <= last)).any():
         return None
-    rims, keys = [], []
+    boundaries, keys = [], []
     for k in (spread, 2 * spread):
-        rim = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
-        spans = (mesh.spans[rim] - place[:, None]) / (2.0**k * lengths.max())
-        key = np.concatenate([mesh.axis[rim][:, None], np.round(spans.reshape(len(rim), -1) / rounding)], axis=1)
+        boundary = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
+        spans = (mesh.spans[boundary] - place[:, None]) / (2.0**k * lengths.max())
+        key = np.concatenate(
+            [mesh.axis[boundary][:, None], np.round(spans.reshape(len(boundary), -1) / rounding)], axis=1
+        )
         order = np.lexsort(key.T)
-        rims.append(rim[order])
+        boundaries.append(boundary[order])
         keys.append(key[order])
     if keys[0].shape != keys[1].shape or np.abs(keys[0] - keys[1]).max() > 2:
         return None
     ring = np.flatnonzero((level > spread) & (level <= 2 * spread))
-    return SelfSimilarRings(np.flatnonzero(level <= spread), ring, rims[0], rims[1])
+    return SelfSimilarRings(np.flatnonzero(level <= spread), ring, boundaries[0], boundaries[1])
 
 
 def continued_response(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block: int) -> tuple[Array, Array]:
-    """Unknowns (T,) of the inner rim, and what to add there (T, T) so that the mesh inside has infinitely many rings.
+    """Unknowns (T,) of the inner boundary, and what to add there (T, T): infinitely many rings inside.
 
     parts : the matrices of all cells; block : unknowns of a face
     """
@@ -103,18 +105,18 @@ def continued_response(rings: SelfSimilarRings, parts: Sequence[CondensedCells],
     return inner, endless - finite
 
 
-def _response(cells: Array, parts: Sequence[CondensedCells], rim: Array) -> Array:
-    """The matrix of some cells on the unknowns of a rim, the others eliminated."""
-    found = [(one.places[mine], one.kinds[one.same[mine]]) for one in parts
+def _response(cells: Array, parts: Sequence[CondensedCells], boundary: Array) -> Array:
+    """The matrix of some cells on the unknowns of a boundary, the others eliminated."""
+    found = [(one.dofs[mine], one.kinds[one.same[mine]]) for one in parts
              if len(mine := np.flatnonzero(np.isin(one.cells, cells)))]  # fmt: skip
-    every = np.unique(np.concatenate([places.ravel() for places, _ in found]))
-    inside = np.setdiff1d(every, rim)
-    order = np.concatenate([inside, rim])
+    every = np.unique(np.concatenate([dofs.ravel() for dofs, _ in found]))
+    inside = np.setdiff1d(every, boundary)
+    order = np.concatenate([inside, boundary])
     number = np.empty(int(order.max()) + 1, dtype=int)
     number[order] = np.arange(len(order))
     matrix = np.zeros((len(order), len(order)))
-    for places, kinds in found:
-        own = number[places]
+    for dofs, kinds in found:
+        own = number[dofs]
         np.add.at(matrix, (own[:, :, None], own[:, None, :]), kinds)
     k = len(inside)
     return np.asarray(matrix[k:, k:] - matrix[k:, :k] @ np.linalg.solve(matrix[:k, :k], matrix[:k, k:]))

@@ -32,7 +32,7 @@ class EvolutionCells:
     lower: Array
     corner: Array
     masses: tuple[Array | None, Array | None]
-    places: Array
+    dofs: Array
 
 
 class SemiDiscreteForm:
@@ -56,8 +56,8 @@ class SemiDiscreteForm:
         masses = [None if one is None else (one.matrices(some)[0] - square) / scale
                   for one, scale in zip(others, self.evolution.scales, strict=True)]  # fmt: skip
         self.pause()
-        places = self.local.places(batch)
-        return EvolutionCells(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), places)
+        dofs = self.local.dofs(batch)
+        return EvolutionCells(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), dofs)
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
@@ -134,7 +134,7 @@ class FactorisedStage:
 
     def __init__(self, system: SemiDiscreteForm, shift: complex) -> None:
         self.system = system
-        self.kept: list[tuple[Array, Array]] = []
+        self.eliminated: list[tuple[Array, Array]] = []
         rows, columns, entries = [], [], []
         kind = complex if np.iscomplexobj(np.asarray(shift)) else float
         sizes = [group.square.size + group.upper.size for group in system.groups]
@@ -146,37 +146,37 @@ class FactorisedStage:
                     square = square + shift ** (power + 1) * mass
             inverse = np.linalg.inv(square)
             response = np.matmul(inverse, group.upper)
-            self.kept.append((inverse, response))
+            self.eliminated.append((inverse, response))
             if group.batch.faces:
                 schur = group.corner - np.matmul(group.lower, response)
-                rows.append(np.repeat(group.places, group.places.shape[1], axis=1).ravel())
-                columns.append(np.tile(group.places, (1, group.places.shape[1])).ravel())
+                rows.append(np.repeat(group.dofs, group.dofs.shape[1], axis=1).ravel())
+                columns.append(np.tile(group.dofs, (1, group.dofs.shape[1])).ravel())
                 entries.append(schur[group.same].ravel())
             checkpoint()
         self._factors = None
         if system.traces:
-            places = (np.concatenate(rows), np.concatenate(columns))
-            matrix = sparse.csc_matrix((np.concatenate(entries), places), (system.traces,) * 2)
+            dofs = (np.concatenate(rows), np.concatenate(columns))
+            matrix = sparse.csc_matrix((np.concatenate(entries), dofs), (system.traces,) * 2)
             self._factors = factorised_traces(matrix, system.layer.dim)
 
     def solve(self, right: Array) -> tuple[Array, Array]:
         """Weights (C, n) and traces (T,) for loads (C, n) of cells."""
         system = self.system
-        complex_sided = np.iscomplexobj(right) or np.iscomplexobj(self.kept[0][0])
+        complex_sided = np.iscomplexobj(right) or np.iscomplexobj(self.eliminated[0][0])
         kind = complex if complex_sided else float
         traces, own = np.zeros(system.traces, dtype=kind), []
-        for group, (inverse, _) in zip(system.groups, self.kept, strict=True):
+        for group, (inverse, _) in zip(system.groups, self.eliminated, strict=True):
             one = _by_kind(inverse, group.same, right[group.batch.cells], kind)
             own.append(one)
             if group.batch.faces:
-                np.subtract.at(traces, group.places, _by_kind(group.lower, group.same, one, kind))
+                np.subtract.at(traces, group.dofs, _by_kind(group.lower, group.same, one, kind))
         if self._factors is not None:
             traces = self._factors.solve(traces)
         found = np.zeros((system.mesh.count, system.fields * system.size), dtype=kind)
-        for group, one, (_, response) in zip(system.groups, own, self.kept, strict=True):
+        for group, one, (_, response) in zip(system.groups, own, self.eliminated, strict=True):
             whole = one
             if group.batch.faces:
-                whole = one - _by_kind(response, group.same, traces[group.places], kind)
+                whole = one - _by_kind(response, group.same, traces[group.dofs], kind)
             found[group.batch.cells] = whole
         return found, traces
 

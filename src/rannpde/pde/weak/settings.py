@@ -29,8 +29,7 @@ class WeakSettings:
     more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
         the indicators, but at least ``least_gain`` (independent errors of a size differ by √2 of it), at most all
-    newton_share, newton_floor : the next step of Newton's method over the tolerance, relative to the solution, at which
-        it ends; a size of a step that is rounding where they do not shrink any more
+    newton_floor : a size of a step of Newton's method that is rounding where they do not shrink any more
     newton_rate : slowest rate at which steps shrink in the end, since the tangent leaves out derivatives beside jumps
     most_newton, least_step : steps of one iteration at most: many are no longer Newton's method; shortest share of one
     sure_step : size of a step, over that of the solution, below which it is taken without a line search
@@ -62,7 +61,6 @@ class WeakSettings:
     more_levels: tuple[int, int] = (2, 8)
     trust: float = 2.0
     least_gain: float = 0.7
-    newton_share: float = 0.01
     newton_floor: float = 1e-8
     newton_rate: float = 0.05
     most_newton: int = 40

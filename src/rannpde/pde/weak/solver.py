@@ -23,6 +23,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges
@@ -47,6 +48,7 @@ from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactio
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.tangent import TangentSystem
+from rannpde.rounding import COMPUTED
 
 CHECK_POINTS = 4000
 """Fresh points at which two solutions are compared."""
@@ -124,8 +126,8 @@ class WeakDiscretisation:
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces)
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
-        self.first_degree = degree or self._degree()
         self.edges: tuple[SingularEdge, ...] = singular_edges(form, self.finder)
+        self.first_degree = degree or self._degree()
         self.curved = self.mesher.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
@@ -133,6 +135,9 @@ class WeakDiscretisation:
         self.newton_steps = 0
         self.failure: NewtonFailure | None = None
         self.reaction: ReactionForm | None = None
+        self.with_adjoints = False  # whether matrices are kept for them
+        self.goal_oriented = False  # whether singular points are refined only where they are marked
+        self.system: HybridSystem | None = None
 
     @cached_property
     def check_points(self) -> Array:
@@ -182,7 +187,8 @@ class WeakDiscretisation:
         if self.last is None:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
-        found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
+        self.system = HybridSystem(local, self.with_adjoints) if linear else None
+        found = self._newton(local) if self.system is None else self.system.solve(self.motions, self.endless)
         network = weak_network(local, found)
         residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
@@ -196,7 +202,7 @@ class WeakDiscretisation:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
         form: QuasilinearForm | ReactionForm | None = self.form.quasilinear
         assert isinstance(form, QuasilinearForm)
-        tol = self.settings.newton_share * self.tol
+        tol = ALGEBRA_SHARE * self.tol
         known = None if self.last is None else self.last.network
         if self.problem.inequalities:
             form = self.reaction = with_reactions(form, local)
@@ -264,7 +270,7 @@ class WeakDiscretisation:
         terms = {term.name: term for term in self.problem.interior}
         points, weights, owners, tables = samples
         slopes = np.stack([tables[axis] for axis in axes], axis=2)
-        diffusion = self._diffusion(points, tables[(0,) * self.dim], slopes)
+        diffusion = self.diffusion(points, tables[(0,) * self.dim], slopes)
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
         squares = np.zeros(len(points))
@@ -280,7 +286,7 @@ class WeakDiscretisation:
         energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
 
-    def _diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
+    def diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
         """The diffusion (M, K, F, d, d) at points, of a non-linear problem at the state there."""
         if self.form.quasilinear is None:
             return self.form.at(points).diffusion
@@ -296,7 +302,15 @@ class WeakDiscretisation:
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
         self.known = max(self.known, self._unresolved(now))
+        if gain > 1 and self.rounded:  # what refinement adds is rounding, which two solutions may share
+            self.known = max(self.known, now.relative_indicator)
         return self.known
+
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether rounding may count at the tolerance: some strains are far stiffer than others, as in materials that
+        are nearly incompressible, and their rounding acts on the others."""
+        return self.form.fields > 1 and self.tol < self.form.stiffness_ratio * COMPUTED
 
     def indicators(self, now: WeakState) -> Array:
         return now.indicators
@@ -313,26 +327,25 @@ class WeakDiscretisation:
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
         held = self._continued_cells(now)
-        for leaf, one in self._leaves_at_points(tree):
-            if not self._at_rounding(leaf, tree) and not one.endless(self.tol):
-                levels[one] = one.halvings  # the next solution shows what this one lacks at every singular point
+        finer = {one for leaf, one in self._leaves_at_points(tree)
+                 if not self._at_rounding(leaf, tree) and not one.endless(self.tol)}  # fmt: skip
+        if top or not self.goal_oriented:
+            levels = {one: one.halvings for one in finer}  # the next solution shows what this one lacks at each of them
         for cell in np.flatnonzero(marked & ~held):
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
             if own:
-                if own[0].exponent < 1 and own[0] not in levels:
+                if own[0].exponent < 1 and own[0] not in finer:
                     continue  # coordinates of smaller cells are rounding
                 levels[own[0]] = max(self._more_levels(own[0]), levels.get(own[0], 0))
                 continue
-            beside = {axis for one in self.edges if one.touched(leaf.bounds, slack) for axis in one.halved}
-            if beside:
-                cut[leaf] = tuple(sorted(beside))
-            elif top or not smooth[cell]:
+            at_edge = any(one.touched(leaf.bounds, slack) for one in self.edges)
+            if not at_edge and (top or not smooth[cell]):
                 cut[leaf] = tuple(np.flatnonzero(slow[cell]).tolist())
-        tree = tree.refined(cut)
+        tree = towards_edges(tree.refined(cut), [(one, 1) for one in self.edges], settings.most_cells[self.dim - 1])
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
-        degree = min(resolution.degree + (2 if in_smooth else 1), most)
+        degree = min(resolution.degree + (2 if in_smooth and not self.edges else 1), most)
         if self.problem.inequalities:
             degree = resolution.degree
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:

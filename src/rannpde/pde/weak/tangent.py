@@ -265,31 +265,46 @@ class TangentSystem:
             np.add.at(found, self.local.cell[pairs.flat], energy)
         return found
 
+    def adjoint_jumps(self, state: HybridState, adjoint: HybridState, given: Array) -> Array:
+        """∫_∂K η |z - ẑ|² of each cell (C,) with the penalty at a state, for values ``given`` (B, q, K) on patches."""
+        found = np.zeros(self.mesh.count)
+        for batch in self.batches:
+            pairs = self._pairs(batch, state, self._volume(batch, state, False)[2])
+            cells, inner = self.local.cell[pairs.flat], np.flatnonzero(pairs.flat < self.local.interior)
+            gap = np.einsum("pqa,pfa->pqf", pairs.values, adjoint.weights[cells], optimize=True)
+            gap = np.einsum("pqkl,pql->pqk", pairs.prescribed, gap)
+            on_face = adjoint.traces[self.local.face[pairs.flat[inner]]]
+            gap[inner] -= np.einsum("qm,pfm->pqf", self.layer.face_functions, on_face, optimize=True)
+            gap[pairs.outer] -= given[pairs.flat[pairs.outer] - self.local.interior]
+            energy = np.einsum("pq,pqk,pqkl,pql->p", pairs.weights, gap, pairs.penalty, gap, optimize=True)
+            np.add.at(found, cells, energy)
+        return found
+
     def linearise(self, state: HybridState) -> tuple[HybridState, FactorisedTangent]:
         """The residual at a state, and its tangent ready to be solved with; LinAlgError where that is singular."""
-        residual, kept, entries = self._assemble(state, True)
-        return residual, FactorisedTangent(self.local, self.rest(), kept, entries)
+        residual, eliminated, entries = self._assemble(state, True)
+        return residual, FactorisedTangent(self.local, self.rest(), eliminated, entries)
 
     def _assemble(
         self, state: HybridState, tangent: bool
     ) -> tuple[HybridState, list[tuple[CellBatch, Array, Array, Array]], list[tuple[Array, Array]]]:
         total = self.rest()
         traces = total.traces.reshape(-1)
-        kept, entries = [], []
+        eliminated, entries = [], []
         for batch in self.batches:
             residual, matrix, means = self._volume(batch, state, tangent)
             pairs = self._pairs(batch, state, means)
             around = self._face_residual(batch, pairs, residual)
             total.weights[batch.cells] = residual
             if batch.faces:
-                np.add.at(traces, self.local.places(batch), around.reshape(len(batch.cells), -1))
+                np.add.at(traces, self.local.dofs(batch), around.reshape(len(batch.cells), -1))
             if tangent:
                 inverse, upper, lower, corner = self._matrices(batch, pairs, matrix)
-                kept.append((batch, inverse, upper, lower))
+                eliminated.append((batch, inverse, upper, lower))
                 if batch.faces:
-                    entries.append((self.local.places(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
+                    entries.append((self.local.dofs(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
             self.local.pause()
-        return total, kept, entries
+        return total, eliminated, entries
 
     def _matrices(self, batch: CellBatch, pairs: _PairTerms, matrix: Array) -> tuple[Array, Array, Array, Array]:
         """Inverse of cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace."""

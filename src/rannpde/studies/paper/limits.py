@@ -42,7 +42,7 @@ HELPS = 0.9
 
 def chapter(size: Size) -> Chapter:
     """Six targets × six variants."""
-    width = {"quick": 256, "default": 1024, "full": 2048}[size]
+    width = {"quick": 256, "default": 724, "full": 2048}[size]
     wave_width = {"quick": 120, "default": 250, "full": 250}[size]
     medium, stokes = porous_medium.study(size), navier_stokes.study(size)
     curves: list[FittedCurve] = []

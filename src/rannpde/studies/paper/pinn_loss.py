@@ -30,7 +30,7 @@ NAMES = {
     "sobolev": "least squares in H¹H²",
     "minimised": "minimiser of the loss",
 }
-UNBIASED_LAST: dict[Size, int] = {"quick": 512, "default": 4096, "full": 32768}
+UNBIASED_LAST: dict[Size, int] = {"quick": 512, "default": 1024, "full": 32768}
 FITTED_LAST: dict[Size, int] = {"quick": 100, "default": 200, "full": 400}
 DRAWS: dict[Size, tuple[int, int]] = {"quick": (8, 3), "default": (16, 5), "full": (40, 5)}
 """Of unbiased networks, whose quantiles are taken, and of fitted ones."""

@@ -22,7 +22,7 @@ _LAWS = {
 }
 """Scales on [-1, 1]: 5 is the paper's 10 on (0, 1); the highest octave has wave numbers up to 31, that is 2π·31/2 ≈
 97."""
-_WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (128, 512, 1024), "full": (128, 512, 2048)}
+_WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (64, 128, 512), "full": (128, 512, 2048)}
 DEVIATIONS = (
     "Asked in the paper's conclusion. The function is a sum of plane waves in four octaves of equal energy on "
     "(0, 1)²; errors "

@@ -6,10 +6,6 @@ import time
 import warnings
 from dataclasses import dataclass
 
-from rannpde.pde.paths.method import Paths
-from rannpde.pde.paths.solution import PathsSolution
-from rannpde.pde.solution import ConvergenceWarning
-from rannpde.pde.solve import solve
 from rannpde.studies.known_values import KnownValue
 from rannpde.studies.run.fit import check_measured
 from rannpde.studies.study import PathsCell
@@ -35,6 +31,12 @@ class PathsResult:
 
 def run_paths(cell: PathsCell) -> PathsResult:
     """Solve the cell's problem with the same number of steps, neurons and paths in every dimension."""
+    # the solvers of all methods, which no other cell needs: workers that fit functions start three times as fast
+    from rannpde.pde.paths.method import Paths
+    from rannpde.pde.paths.solution import PathsSolution
+    from rannpde.pde.solution import ConvergenceWarning
+    from rannpde.pde.solve import solve
+
     target = cell.target
     assert isinstance(target, KnownValue)  # its curve was made for it
     method = Paths(steps=cell.steps, width=cell.width, training=cell.training, paths=cell.paths)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 from rannpde.arrays import Array
+from rannpde.rounding import ROUNDED
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.measured import MeasuredResult
@@ -53,8 +54,8 @@ class Slope:
     last: int
 
     def contains(self, value: float) -> bool:
-        """Whether the interval covers that slope."""
-        return self.low <= value <= self.high
+        """Whether the interval covers that slope, up to rounding: without scatter it has no width."""
+        return self.low - ROUNDED <= value <= self.high + ROUNDED
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from rannpde.pde.adaptivity.loop import ERROR_SHARE, GAIN, SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.rounding import EPS
 
 
 @dataclass(eq=False)
@@ -18,6 +19,7 @@ class CellsEstimator:
     in_time : whether iterations are time integrations; nonlinear_line : whether the problem is non-linear in one
         coordinate
     singular : whether there are corners or edges that all iterations resolve equally well
+    order : highest derivative in the equations
     residuals : over the whole domain, by iteration; checked_residuals : the largest held-out ones of iterations that
         agreed
     """
@@ -27,6 +29,7 @@ class CellsEstimator:
     in_time: bool
     nonlinear_line: bool
     singular: bool
+    order: int
     iterations: list[Iteration] = field(default_factory=list)
     residuals: list[float] = field(default_factory=list)
     checked_residuals: list[float] = field(default_factory=list)
@@ -41,9 +44,16 @@ class CellsEstimator:
         """The largest residual of a cell with which a problem may be called solved."""
         return max(self.tuning.cell_residual_tolerance, 0.5 * self.tol)
 
+    def rounding(self, degree: int) -> float:
+        """Return the relative residual that rounding leaves.
+
+        A derivative of order m multiplies the rounding of a polynomial of degree p by p^2m (Markov's inequality).
+        """
+        return EPS * degree ** (2 * max(self.order, 2))
+
     def at_rounding(self, one: Iteration) -> bool:
-        """Return whether a residual is rounding, for instance in second derivatives; smaller cells only increase it."""
-        return not self.in_time and one.residual < float(np.finfo(float).eps) * (one.degree or 1) ** 4
+        """Return whether a residual is rounding; smaller cells only increase it."""
+        return not self.in_time and one.residual < self.rounding(one.degree or 1)
 
     def estimate(self) -> float:
         """Estimate the error of the last iteration from its difference to the previous one."""

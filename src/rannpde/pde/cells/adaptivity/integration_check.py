@@ -7,11 +7,13 @@ the difference of two least-squares solutions may lack: a flame that ignites at 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.functions import State
-from rannpde.pde.initial import Integrated, integrated
+from rannpde.pde.initial import Integrated, blow_up_point, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 
@@ -22,6 +24,11 @@ class IntegrationCheck:
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         self._paths: list[Integrated] | None = None
+
+    @cached_property
+    def blow_up(self) -> float | None:
+        """Where the solution becomes infinite, if an integration shows that."""
+        return blow_up_point(self.problem)
 
     def error(self, state: State, points: Array, roots: Array) -> float:
         """Return the relative L² error of a state, or 0 where no integration is accurate enough to tell.

@@ -90,7 +90,8 @@ class CellsLoop:
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
         timed = in_time is not None
-        self.estimator = CellsEstimator(tol, tuning, timed, self.dim == 1 and not problem.linear, cornered)
+        order = max(jet.order for term in problem.interior for jet in term.expression.jets)
+        self.estimator = CellsEstimator(tol, tuning, timed, self.dim == 1 and not problem.linear, cornered, order)
         self.sizes = np.ones(len(problem.fields))
         self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
@@ -132,6 +133,8 @@ class CellsLoop:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
+        if status is Status.BLOW_UP:  # what two iterations on the whole interval agree on means nothing
+            estimate = np.inf
         iterations = tuple(self.estimator.iterations)
         return CellsResult(best, iterations, estimate, status, detail or self._detail(status, estimate))
 
@@ -212,8 +215,9 @@ class CellsLoop:
         estimate = self.estimator.estimate()
         if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
-        # on a line one more iteration is cheap
-        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if before is not None else -1].width
+        # on a line one more iteration is cheap: where many cells were split, agreement may be by chance
+        widths = [one.width for one in self.estimator.iterations[-2:]]
+        alike = self.dim > 1 or widths[-1] < self.tuning.similar_mesh_ratio * widths[0]
         self.agree = estimate <= self.tol and self._small and alike and now.status is Status.CONVERGED
         if not self.agree:
             return estimate
@@ -245,6 +249,11 @@ class CellsLoop:
         if self.integration is not None:
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
+
+    @property
+    def _blow_up(self) -> float | None:
+        """Where the solution of a non-linear initial value problem becomes infinite."""
+        return None if self.integration is None else self.integration.blow_up
 
     @property
     def _small(self) -> bool:
@@ -279,6 +288,8 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.agree and (not self.stability <= MOST_AMPLIFICATION or self.several_slopes):
             return Status.UNDETERMINED
+        if not self.agree and len(self.estimator.iterations) > 1 and self._blow_up is not None:
+            return Status.BLOW_UP
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
             self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
@@ -302,9 +313,10 @@ class CellsLoop:
     # ---------------------------------------------------------------------------------------------- mark and refine
 
     def indicators(self, now: DiscreteSolution) -> Array:
-        """MARK: squared residuals of the cells above the threshold."""
+        """MARK: squared residuals of the cells above the threshold, and above what rounding leaves."""
         indicators = self._indicators(now)
-        return np.where(indicators > self.threshold, indicators, 0.0) ** 2
+        least = self.threshold if self.in_time else max(self.threshold, self.estimator.rounding(self.degree))
+        return np.where(indicators > least, indicators, 0.0) ** 2
 
     def _indicators(self, now: DiscreteSolution) -> Array:
         """Return the residuals of cells (C,), 0 for cells as small as the tolerance where prescribed values jump at a
@@ -368,6 +380,9 @@ class CellsLoop:
             known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
             count = len(self.estimator.iterations)
             return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
+        if status is Status.BLOW_UP:
+            where = f"{self.problem.domain.names[0]} = {self._blow_up:.6g}"
+            return f"the solution seems to become infinite or singular at {where}; end the interval before it"
         amplification = max(self.stability, self.turning)
         if status is Status.UNDETERMINED and self.several_slopes:
             return (

@@ -21,6 +21,7 @@ from rannpde.pde.initial import starting_point
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
+from rannpde.rounding import EPS
 
 AMPLITUDE_POINTS = 5
 """Points of a cell at which the size of the last solution is taken."""
@@ -125,7 +126,7 @@ class StationarySolver:
             return {}
         order = np.argsort([abs(bounds.mean() - self.origin) for bounds, _ in leaves])
         reached = np.maximum.accumulate(largest[order], axis=0)
-        shares = np.clip((reached / reached[-1]).max(axis=1), np.finfo(float).eps ** 0.5, 1.0)
+        shares = np.clip((reached / reached[-1]).max(axis=1), EPS, 1.0)
         return {leaves[k][1]: float(share) for k, share in zip(order, shares, strict=True)}
 
     def _missed_conditions(self, tree: CellNode, last: DiscreteSolution | None) -> Array:

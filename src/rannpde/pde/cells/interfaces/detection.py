@@ -25,7 +25,7 @@ BISECTIONS, SAME_PLACE = 45, 1e-11
 MAX_CROSSED_EDGES = 0.08
 """An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid; a
 circle crosses 0.03."""
-QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
+QUADRANTS = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)])
 """Directions into the four quadrants around a crossing of two interfaces."""
 QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
 """Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients

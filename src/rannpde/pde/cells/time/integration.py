@@ -27,6 +27,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.time.tableau import RadauTableau, radau_tableau
 from rannpde.pde.time.trajectory import StageTrajectory
+from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.rounding import COMPUTED
 
 MIN_TIMES = 4
@@ -224,7 +225,7 @@ class CellIntegration:
         Errors in time then show in the difference of two iterations.
         """
         tuning = self.tuning
-        wanted = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.tightened
+        wanted = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.tightened
         allowed = np.inf if residual is None else tuning.step_tolerance_per_residual * residual
         if max(wanted, min(tuning.max_step_tolerance, allowed)) > wanted:
             return max(wanted, min(tuning.max_step_tolerance, allowed))
@@ -261,7 +262,7 @@ class CellIntegration:
 
         near : for each unknown number a problem in which it is perturbed, and the size of that perturbation
         """
-        tol = self.tuning.time_error_share * self.tol
+        tol = TIME_SHARE * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
         integrator = CellIntegrator(system, self._tableau(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]

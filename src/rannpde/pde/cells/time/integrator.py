@@ -25,6 +25,7 @@ from rannpde.pde.time.tableau import (
     truncation_estimate,
 )
 from rannpde.pde.time.trajectory import StageTrajectory
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 StepData = tuple[Array, list[list[Array]]]
 """The stages of a step, and the partial derivatives that its factorisations were made from."""
@@ -234,7 +235,7 @@ class CellIntegrator:
         times, stages, before = time + h * self.tableau.nodes, guess, np.inf
         if not cached.factors:
             return None
-        goal, tuning = self.tuning.correction_tolerance * self.tol, self.tuning
+        goal, tuning = ALGEBRA_SHARE * self.tol, self.tuning
         for step in range(tuning.max_corrections):
             checkpoint()
             equation_residuals, face_residuals = self.system.residuals(times, self._orders(stages, states, h))

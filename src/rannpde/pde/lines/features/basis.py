@@ -32,7 +32,7 @@ from rannpde.rounding import ROUNDED
 
 TABLE_BLOCK = 2**22
 """Entries of a table of features that are computed between two checkpoints: a fraction of a second."""
-SVD_FLOPS = (6.0, 20.0)
+SVD_FLOPS = (6, 20)
 """Operations of a singular value decomposition with vectors of an m × n matrix: 6 m n² + 20 n³ (Golub & Van Loan,
 8.6)."""
 

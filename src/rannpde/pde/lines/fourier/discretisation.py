@@ -31,6 +31,7 @@ from rannpde.pde.residual import field_sizes
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.tableau import stages_for
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 DATA_GRID = {1: 2**14, 2: 2**9, 3: 2**6}
 """Points per axis of the grid on which the data of a problem are sampled, by dimension."""
@@ -122,7 +123,7 @@ class FourierDiscretisation:
     def _larger(self, system: FourierSystem, state: Array) -> tuple[int, ...]:
         """The highest modes that the state needs, if the work allows them; else the solution counts as rough."""
         tuning, highest = self.settings.tuning, system.modes.highest
-        short = system.tails(state) > tuning.tail_share * self.tol
+        short = system.tails(state) > ALGEBRA_SHARE * self.tol
         if self.rough or not short.any():
             return highest
         # an iteration of the tolerance wanted must leave room for a finer one
@@ -161,7 +162,7 @@ class FourierDiscretisation:
 
         def store(step: LegendreStep) -> TruncatedStep:
             self.work.count(step)
-            return system.truncated(step, tuning.truncation_share * tol)
+            return system.truncated(step, ALGEBRA_SHARE * tol)
 
         return replace(integrator, store=store, most_evaluations=np.inf if self.dim == 1 else tuning.most_work / points)
 
@@ -199,7 +200,7 @@ class FourierDiscretisation:
                 repeats[axis] = gcd(repeats[axis], *np.flatnonzero(by_order > MODE_ROUNDING**2 * total).tolist())
                 above = np.sqrt(np.append(np.cumsum(by_order[::-1])[::-1][1:], 0.0) / total)
                 # the highest eighth of the modes must hold less than its share: room above the modes of the data
-                resolved = int(np.argmax(above <= max(tuning.tail_share * self.settings.tol, 1e-14)))
+                resolved = int(np.argmax(above <= max(ALGEBRA_SHARE * self.settings.tol, 1e-14)))
                 highest[axis] = max(highest[axis], int(np.ceil(resolved / TAIL_START)))
         rough = max(highest) >= fine // 2
         return *self._repeated(bounds, highest, repeats), rough

@@ -25,7 +25,7 @@ from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.pde.problem.evolution import Evolution, Parity
 
 AxisBounds = tuple[tuple[float, float], ...]
-EXACT = 3.0
+EXACT = 3
 """Points over highest modes that make the projection of quadratic terms exact."""
 
 

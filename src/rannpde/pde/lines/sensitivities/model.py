@@ -11,10 +11,7 @@ from rannpde.pde.lines.sensitivities.forward import forward_sensitivities
 from rannpde.pde.lines.sensitivities.reintegration import reintegrate
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.lines.tuning import LinesTuning
-
-MODEL_SHARE = 0.1
-"""Share of the tolerance with which a model integrates: the steps in time differ from one evaluation to the next, and a
-search compares their errors."""
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 
 class LinesModel:
@@ -63,7 +60,7 @@ class LinesModel:
         if not np.array_equal(vector, self.vector):
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
         self.start = reintegrate(
-            self.start, self.forward, MODEL_SHARE * self.tol,
+            self.start, self.forward, ALGEBRA_SHARE * self.tol,
             self.tuning, self.integrator, self.time_scale,
         )  # fmt: skip
         return self.start

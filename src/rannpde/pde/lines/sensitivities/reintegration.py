@@ -9,6 +9,7 @@ from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.threads import one_thread
 
 
@@ -29,6 +30,6 @@ def reintegrate(
     with one_thread(evolution.domain.space.dim == 1):
         system = solution.segments[-1].system.with_evolution(evolution)
         scale = time_scale or Clock.of(evolution, tuning.steps.scales_per_step)
-        method = TimeIntegrator(tuning.time_share * tol, tuning.steps, scale.longest_step, integrator)
+        method = TimeIntegrator(TIME_SHARE * tol, tuning.steps, scale.longest_step, integrator)
         trajectory = method.run(system, evolution.domain.time, system.initial_state())
     return SpaceTimeSolution(evolution, (TimeSegment(system, trajectory),))

@@ -27,6 +27,7 @@ from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, wall_rows
 from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 
 class TensorDiscretisation:
@@ -149,7 +150,7 @@ class TensorDiscretisation:
             return dict.fromkeys(self.form.orders, periodic_axis(axis.bounds, highest))
         if not self.profiles:
             return self._sampled(number, axis, tol, tuning.length_factors[len(tuning.length_factors) // 2])
-        share = tuning.profile_share
+        share = ALGEBRA_SHARE
         goal = share * max(tol, self.resolved)
         # the rank grows in proportion to the digits: this part of it must suffice for the digits seen so far
         part = min(1.0, float(np.log(goal) / np.log(share * tol)))

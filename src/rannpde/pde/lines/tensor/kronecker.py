@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from rannpde.arrays import Array
 from rannpde.pde.lines.tensor.basis import along
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 WELL_CONDITIONED = 1e4
 """Condition number of eigenvectors beyond which a correction loses too many digits, and Schur's form is used."""
@@ -289,9 +290,7 @@ class KroneckerBlocks:
         def solve(rhs: Array) -> Array:
             kind = complex if np.iscomplexobj(rhs) or np.iscomplexobj(shift) else float
             whole = LinearOperator((len(rhs), len(rhs)), lambda x: direct(shift * x - self.product(x)), dtype=kind)
-            solution, _ = gmres(
-                whole, direct(rhs), rtol=self.tuning.krylov_share, restart=self.tuning.krylov_steps, maxiter=1
-            )
+            solution, _ = gmres(whole, direct(rhs), rtol=ALGEBRA_SHARE, restart=self.tuning.krylov_steps, maxiter=1)
             return np.asarray(solution)
 
         return solve

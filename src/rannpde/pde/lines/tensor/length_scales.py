@@ -25,6 +25,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.residual import field_sizes
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 DATA_POINTS = {2: 513, 3: 97}
 """Points per axis of the grid on which the data of a problem are sampled, by dimension."""
@@ -58,7 +59,7 @@ def resolutions_of_data(evolution: Evolution, settings: IterationSettings) -> li
         resolution = _of_grid(Box(**{name: (lower, upper)}), fields, axis, tuning)
         highest = 0
         if name in periodic:
-            share = max(tuning.tail_share * settings.tol, 1e-14)
+            share = max(ALGEBRA_SHARE * settings.tol, 1e-14)
             highest = max(tuning.first_modes[dim - 1], *(_highest_mode(v, axis, share) for v in fields))
         lines.append(AxisResolution(resolution, highest))
     return lines
@@ -168,7 +169,7 @@ def _observed(line: AxisResolution, inverse: Array, tail: float, settings: Itera
     resolution = smoothed(line.resolution.space, inverse, tuning)
     if not line.highest:
         return AxisResolution(resolution)
-    growth = tuning.growth if tail > tuning.tail_share * settings.tol else 1.0
+    growth = tuning.growth if tail > ALGEBRA_SHARE * settings.tol else 1.0
     return AxisResolution(resolution, int(np.ceil(growth * line.highest)))
 
 

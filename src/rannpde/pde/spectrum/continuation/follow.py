@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.lapack import dgetrf
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem
+from rannpde.rounding import COMPUTED
 
 CORRECTIONS = 12
 """Newton iterations of a corrector; it converges quadratically or the step is too long."""
@@ -35,13 +37,15 @@ class NoConvergence(Exception):
 
 @dataclass(frozen=True, eq=False)
 class BranchState:
-    """A point of a branch: values (N,), parameter, tangent (N + 1,) of length one, sign and log of the determinant."""
+    """A point of a branch: values (N,), parameter, tangent (N + 1,) of length one; sign and log of the determinant
+    of the bordered matrix (N + 1, N + 1)."""
 
     values: Array
     parameter: float
     tangent: Array
     sign: float
     log: float
+    bordered: Array
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,27 @@ class Follower:
         border = tangent * metric
         bordered[-1] = border / np.linalg.norm(border)
         sign, log = np.linalg.slogdet(bordered)
-        return BranchState(values, parameter, tangent, float(sign), float(log))
+        return BranchState(values, parameter, tangent, float(sign), float(log), bordered)
+
+    @staticmethod
+    def change(before: BranchState, after: BranchState) -> Array:
+        """Eigenvalues of B₀⁻¹ B₁, complex, B₀ and B₁ the bordered matrices of two states.
+
+        On the straight line between them (1 - τ) B₀ + τ B₁ is singular where 1 - 1/τ is an eigenvalue: each negative
+        one is a branch point between the states. The determinant only tells whether they are odd.
+        """
+        return np.linalg.eigvals(_solved(before.bordered, after.bordered))
+
+    def branch_points_between(self, before: BranchState, after: BranchState, doubtful: bool) -> int:
+        """How many branches cross between two states.
+
+        doubtful : whether complex pairs count, which two that are close may be on the straight line between the states
+        """
+        if len(before.bordered) > ALL_RATES:
+            return int(before.sign * after.sign < 0)
+        found = self.change(before, after)
+        found = found[found.real < 0]
+        return len(found) if doubtful else int((np.abs(found.imag) <= COMPUTED * np.abs(found)).sum())
 
     def step(self, state: BranchState, length: float, direction: Array | None = None) -> tuple[BranchState, int]:
         """The point of the branch at this arclength from a state, and Newton iterations; NoConvergence otherwise."""
@@ -137,7 +161,8 @@ class Follower:
         raise NoConvergence
 
     def located(self, state: BranchState, length: float, measure: Callable[[BranchState], float]) -> BranchState:
-        """The state between here and a step of this length at which a measure changes its sign."""
+        """The state between here and a step of this length at which a measure changes its sign; NoConvergence where it
+        does not."""
         known: dict[float, BranchState] = {0.0: state}
 
         def at(share: float) -> float:
@@ -145,7 +170,10 @@ class Follower:
                 known[share] = self.step(state, share)[0]
             return measure(known[share])
 
-        root = float(brentq(at, 0.0, length, xtol=LOCATED * length, rtol=1e-12, maxiter=60))
+        try:
+            root = float(brentq(at, 0.0, length, xtol=LOCATED * length, rtol=1e-12, maxiter=60))
+        except ValueError:  # it has the same sign at both ends
+            raise NoConvergence from None
         at(root)
         return known[root]
 
@@ -161,7 +189,7 @@ class Follower:
     def rates(self, values: Array, parameter: float, order: Array, signs: Array) -> Array | None:
         """All rates of growth, complex, with the conditions held; None where there are too many.
 
-        order, signs (fields,) : equation k gives the rate of field order[k], times signs[k]
+        order, signs (fields,) : equation k gives the rate of field order[k], times signs[k]; constraints have sign 0
         """
         _, matrix, _ = self.system.linearised(values, parameter)
         held = self.system.constrained
@@ -171,9 +199,13 @@ class Follower:
         inside = inside - matrix[np.ix_(inner, outer)] @ _solved(
             matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, inner)]
         )
-        inside *= np.tile(signs, len(inner) // len(signs))[:, None]
+        inside *= np.tile(np.where(signs == 0, 1.0, signs), len(inner) // len(signs))[:, None]
         places = (np.arange(len(inner)).reshape(-1, len(signs))[:, np.argsort(order)]).ravel()
         inside = inside[places]
+        moving = np.tile(signs[np.argsort(order)] != 0, len(inner) // len(signs))
+        if not moving.all():  # constraints are eliminated
+            rest = _solved(inside[np.ix_(~moving, ~moving)], inside[np.ix_(~moving, moving)])
+            inside = inside[np.ix_(moving, moving)] - inside[np.ix_(moving, ~moving)] @ rest
         if len(inside) > ALL_RATES:  # those nearest to zero alone would not tell: a large rate may hide behind them
             return None
         return np.linalg.eigvals(inside)
@@ -182,10 +214,11 @@ class Follower:
 def _factorised(matrix: Array) -> tuple[Array, Array]:
     if not np.isfinite(matrix).all():
         raise NoConvergence
-    factors = scipy.linalg.lu_factor(matrix, check_finite=False)
-    if not np.all(np.diag(factors[0])):
-        raise NoConvergence
-    return factors
+    factors, order, _ = dgetrf(matrix)
+    pivots = np.abs(np.diag(factors))
+    lost = np.flatnonzero(pivots <= np.finfo(float).tiny)  # exactly at a branch point; rounding takes their place
+    factors[lost, lost] = np.finfo(float).eps * pivots.max()
+    return factors, order
 
 
 def _solved(matrix: Array, right: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from rannpde.pde.spectrum.continuation.follow import (
     NoConvergence,
 )
 from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
-from rannpde.pde.spectrum.stability import rates_of_change
+from rannpde.pde.spectrum.stability import named_fields, rates_of_change
 from rannpde.threads import one_thread
 
 FIRST_POINTS, MORE_POINTS, FINEST_GRID = (40, 16), (12, 6), (160, 40)
@@ -36,7 +36,7 @@ RESOLVED = 1e-3
 RATES_RESOLVED = 1e-4
 """The same for stability: rates near zero, as of the translation of a peak, are wrong on grids that show it roughly."""
 SHORTEST_LOOK = 0.01
-"""Scaled step below which two rates that change sign at once are taken to be a pair."""
+"""Scaled step below which two rates that change sign at once are a pair, and branches cross in one point."""
 TOO_STEEP = "the grid does not resolve what follows"
 """Why a branch ends whose solutions become too steep."""
 
@@ -49,6 +49,7 @@ def continuation(
     *,
     guess: Any = None,
     branches: int = 0,
+    still: tuple[str, ...] = (),
     tol: float = 1e-8,
     seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -61,6 +62,7 @@ def continuation(
     guess : of the solution at the start: a solution, a function of points (M, n), or field → number or function; None
         begins from zero
     branches : how many times branches that cross are followed in turn; 0 follows the first branch only
+    still : fields whose equation is a constraint, without a rate of change, as in ``solution.stability``
     tol : relative error wanted of folds, branch points and Hopf points, by two grids
     seconds, progress : as in ``solve``
     resume : an earlier continuation of this problem, whose first branch is followed on from its last point
@@ -79,21 +81,39 @@ def continuation(
     require(resume is None or guess is None, "guess", guess, "left out beside resume", "it begins where that one ended")
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     with one_thread():
-        run = _Run(problem, stated, parameter, float(start), float(stop), tol, monitor)
+        run = _Run(problem, stated, parameter, (float(start), float(stop)), named_fields(problem, still), tol, monitor)
         found = run.run(guess, branches) if resume is None else run.resumed(resume, branches)
     if not found.converged:
         warnings.warn(f"the continuation did not converge: {found.reason}", ConvergenceWarning, stacklevel=2)
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A state, its arclength from the one before, whether a longer step would do, and the end of the range if it lies
+    there."""
+
+    state: BranchState
+    length: float
+    easy: bool = False
+    end: float | None = None
+
+
 class _Run:
     """One continuation: a grid that resolves the branch, then its special points on finer grids."""
 
     def __init__(
-        self, problem: Problem, stated: Problem, parameter: str, start: float, stop: float, tol: float, monitor: Monitor
+        self,
+        problem: Problem,
+        stated: Problem,
+        parameter: str,
+        ends: tuple[float, float],
+        still: tuple[str, ...],
+        tol: float,
+        monitor: Monitor,
     ) -> None:
         self.problem, self.stated, self.parameter = problem, stated, parameter
-        self.start, self.stop, self.tol, self.monitor = start, stop, tol, monitor
+        (self.start, self.stop), self.still, self.tol, self.monitor = ends, still, tol, monitor
         self.axis = problem.domain.dim - 1
         self.passed = 0
 
@@ -184,66 +204,79 @@ class _Run:
         follower, rules = self.follower, self.follower.settings
         states, special, crossings = [state], [], []
         length, ended = rules.first, f"gave up after {rules.most} points"
-        low, high = sorted((self.start, self.stop))
-        slack = 1e-9 * (high - low)
         rates = [self._rates(state)]
         while len(states) < rules.most:
             if self.monitor.exhausted:
                 ended = "the time allowed was used up"
                 break
             try:
-                new, iterations = follower.step(state, length)
-                turned = float((follower.metric * new.tangent * state.tangent).sum())
-                if turned < rules.turn:
-                    raise NoConvergence
+                step = self._advanced(state, length)
+                rates_there = self._rates(step.state)
+                kind = self._passed(state, step, (rates[-1][0], rates_there[0]))
+                found = self._special(kind, state, step.length) if kind else None
             except NoConvergence:
                 length *= 0.5
                 if length < LEAST_STEP:
                     ended = "gave up: steps became too short"
                     break
                 continue
-            outside = not low - slack <= new.parameter <= high + slack
-            if outside:
-                end = low if new.parameter < low else high
-                new = follower.located(state, length, _beyond(end))
-                away = np.append(new.values - state.values, new.parameter - state.parameter)
-                length = float((follower.metric * away * state.tangent).sum())
-            growing, rate = self._rates(new)
-            several = min(growing, rates[-1][0]) >= 0 and abs(growing - rates[-1][0]) > 1
-            if several and length > SHORTEST_LOOK and not outside:
-                length *= 0.5  # several rates changed sign: look at them one by one
-                continue
-            kind = self._passed(state, new) or ("Hopf point" if several and not outside else "")
-            if kind:
-                try:
-                    point, where = self._special(kind, state, length)
-                    special.append(point)
-                    crossings += [where] if kind == "branch point" else []
-                except ValueError:  # two real rates at once: no pair crosses the imaginary axis
-                    if kind != "Hopf point":
-                        raise
-            if follower.system.tail(new.values) > RESOLVED and np.abs(new.values).max() > 1e-9 * follower.size:
+            if found is not None:
+                special.append(found[0])
+                crossings += [found[1]] if kind == "branch point" else []
+            values = step.state.values
+            if follower.system.tail(values) > RESOLVED and np.abs(values).max() > 1e-9 * follower.size:
                 ended = TOO_STEEP
                 break
             self.passed += 1
             self.monitor.tell(1, self.passed)
-            states.append(new)
-            rates.append((growing, rate))
-            state = new
-            if outside:
-                ended = f"{self.parameter} reached {end:g}"
+            states.append(step.state)
+            rates.append(rates_there)
+            state = step.state
+            if step.end is not None:
+                ended = f"{self.parameter} reached {step.end:g}"
                 break
-            if float(np.sqrt(np.mean(new.values**2))) > rules.largest * follower.size:
+            if float(np.sqrt(np.mean(values**2))) > rules.largest * follower.size:
                 ended = "the solution grew beyond all bounds"
                 break
-            length = min(length * (1.5 if iterations <= 4 and turned > 0.99 else 1.0), rules.longest)
+            length = min(step.length * (1.5 if step.easy else 1.0), rules.longest)
         return self._summary(states, rates, special, ended), crossings
 
-    @staticmethod
-    def _passed(before: BranchState, after: BranchState) -> str:
-        if before.tangent[-1] * after.tangent[-1] < 0:
+    def _advanced(self, state: BranchState, length: float) -> _Step:
+        """A step of this length, or to where the branch leaves the range; NoConvergence where it is too long."""
+        follower = self.follower
+        new, iterations = follower.step(state, length)
+        turned = float((follower.metric * new.tangent * state.tangent).sum())
+        if turned < follower.settings.turn:
+            raise NoConvergence
+        low, high = sorted((self.start, self.stop))
+        slack = 1e-9 * (high - low)
+        if low - slack <= new.parameter <= high + slack:
+            return _Step(new, length, iterations <= 4 and turned > 0.99)
+        end = low if new.parameter < low else high
+        new = follower.located(state, length, lambda one: one.parameter - end)
+        away = np.append(new.values - state.values, new.parameter - state.parameter)
+        return _Step(new, float((follower.metric * away * state.tangent).sum()), end=end)
+
+    def _passed(self, before: BranchState, step: _Step, growing: tuple[int, int]) -> str:
+        """What lies within a step; NoConvergence where it is more than one thing, which shorter steps tell apart.
+
+        growing : how many perturbations grow before and after, -1 where it is not known
+        """
+        pair = min(growing) >= 0 and abs(growing[1] - growing[0]) > 1
+        fold = step.state.tangent[-1] * before.tangent[-1] < 0
+        crossed = int(before.sign * step.state.sign < 0)
+        if pair or len(self.problem.fields) > 1:  # the rates of one field tell how many otherwise
+            crossed = self.follower.branch_points_between(before, step.state, step.length > SHORTEST_LOOK)
+        if (pair or fold + crossed > 1) and step.length > SHORTEST_LOOK:
+            raise NoConvergence
+        if fold:
             return "fold"
-        return "branch point" if before.sign * after.sign < 0 else ""
+        if crossed:
+            return "branch point"
+        if not pair:
+            return ""
+        one, other = (self._turning(self.follower, state) for state in (before, step.state))
+        return "Hopf point" if one is not None and other is not None and one.real * other.real < 0 else ""
 
     def _special(self, kind: str, before: BranchState, length: float) -> tuple[SpecialPoint, BranchState]:
         """A fold or branch point on this grid, then on finer ones until two agree."""
@@ -265,7 +298,7 @@ class _Run:
                 along = np.append(self.follower.system.function(before.tangent[:-1])(finer.system.points).ravel(),
                                   before.tangent[-1])  # fmt: skip
                 found = self._locate(finer, kind, finer.state(values, before.parameter, along), length)
-            except (NoConvergence, ValueError):  # the sign does not change within the step on this grid
+            except NoConvergence:  # the sign does not change within the step on this grid
                 break
             bound = abs(found.parameter - parameter)
             parameter, best, follower = found.parameter, found, finer
@@ -275,23 +308,31 @@ class _Run:
         return SpecialPoint(kind, parameter, told, extreme_of(function), function, frequency), where
 
     def _locate(self, follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
-        """The state within a step at which the measure of its kind changes sign; a ValueError where it does not."""
+        """The state within a step at which the measure of its kind changes sign; NoConvergence where it does not."""
         if kind == "fold":
             return follower.located(before, length, lambda one: float(one.tangent[-1]) * follower.extent)
         if kind == "Hopf point":
             return follower.located(before, length, lambda one: self._pair(follower, one).real)
-        return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))
+        ended = follower.step(before, length)[0]
+        if ended.sign * before.sign < 0:
+            return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))
+        return follower.located(before, length, lambda one: float(follower.change(before, one).real.min()))
 
-    def _pair(self, follower: Follower, state: BranchState) -> complex:
-        """The complex rate nearest to the imaginary axis; a ValueError where there is none."""
+    def _turning(self, follower: Follower, state: BranchState) -> complex | None:
+        """The complex rate nearest to the imaginary axis; None where there is none."""
         order, signs = rates_of_change(
-            self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values)
+            self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values), self.still
         )
         rates = follower.rates(state.values, state.parameter, order, signs)
         turning = np.zeros(0) if rates is None else rates[rates.imag > 1e-6 * np.abs(rates)]
-        if not len(turning):
-            raise ValueError("no complex rate")
-        return complex(turning[np.abs(turning.real).argmin()])
+        return complex(turning[np.abs(turning.real).argmin()]) if len(turning) else None
+
+    def _pair(self, follower: Follower, state: BranchState) -> complex:
+        """The same; NoConvergence where there is none."""
+        found = self._turning(follower, state)
+        if found is None:
+            raise NoConvergence
+        return found
 
     def _rates(self, state: BranchState) -> tuple[int, float]:
         """How many perturbations of a state grow, -1 where it is not known, and the largest rate."""
@@ -300,7 +341,7 @@ class _Run:
         if system.tail(state.values) > RATES_RESOLVED and np.abs(state.values).max() > 1e-9 * self.follower.size:
             return -1, np.nan
         try:
-            order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function)
+            order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function, self.still)
             rates = self.follower.rates(state.values, state.parameter, order, signs)
             return (-1, np.nan) if rates is None else (int((rates.real > 0).sum()), float(rates.real.max()))
         except (InputError, NoConvergence):
@@ -345,7 +386,3 @@ class _Run:
             if min(gaps) < 1e-3:
                 return True
         return False
-
-
-def _beyond(end: float) -> Callable[[BranchState], float]:
-    return lambda one: one.parameter - end

@@ -281,8 +281,8 @@ def _arpack(
     size = int(np.prod(shape))
     operator = LinearOperator((size, size), matvec=applied, dtype=kind)
     start: Array = rng.standard_normal(size).astype(kind)
-    # symmetric operators have condition 1, others lose some digits anyway
-    accuracy = EPS**0.8 if search is eigsh else EPS**0.7
+    # eigenvalues of symmetric operators have the square of the error of their vectors, others lose some digits anyway
+    accuracy = EPS**0.6 if search is eigsh else EPS**0.7
     try:
         values, vectors = search(operator, min(count, size - 2), v0=start, which="LM", tol=accuracy)
     except (ArpackNoConvergence, ArpackError) as failure:

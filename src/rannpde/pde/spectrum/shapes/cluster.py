@@ -13,7 +13,7 @@ from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.particular import NoPart
+from rannpde.pde.trefftz.parts import NoPart
 from rannpde.pde.trefftz.rows import feature_values
 from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning

@@ -117,7 +117,7 @@ class EllipticCells:
             square, upper, lower, corner, _ = local.matrices(some)
             turned, *masses = self._masses(local, some.cells, edges)
             square = square + turned if turned.any() else square
-            groups.append(CellGroup(batch.cells, same, local.places(batch), square, upper, lower, corner,
+            groups.append(CellGroup(batch.cells, same, local.dofs(batch), square, upper, lower, corner,
                                     tuple(masses)))  # fmt: skip
             self.pause()
         block = local.fields * layer.face_functions.shape[1]
@@ -202,10 +202,10 @@ class EllipticCells:
                 mode.value, known, len(points), lambda jet: tables[jet.index][:, fields.index(jet.field)]
             )
             squares += np.abs(left) ** 2 / np.maximum(own[:, k], 1e-300)
-        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
+        lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree  # as in the weak form
         total += np.bincount(owners, shares * lengths**2 * squares, mesh.count)
         for (weights, trace), (_, _, _, real) in zip(parts, samples, strict=True):
-            total += HybridSystem(local)._jumps(weights, trace)
+            total += HybridSystem(local).jumps(weights, trace)
             slopes = np.stack([real[axis] for axis in axes], axis=2)
             energy += float(np.einsum("m,mki,mkfij,mfj->", shares, slopes, diffusion, slopes, optimize=True))
             size = float(np.einsum("m,mk,mf->", shares, own, real[still] ** 2))

@@ -16,9 +16,10 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
 from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.flow.assembly import FlowState, FlowSystem
+from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network
 from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
@@ -74,7 +75,7 @@ class FlowModes:
     def _masses(self, points: Array) -> Array:
         """The mass (M, 2, 2) of the velocity at points."""
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        columns = list(self.form.places[:2])
+        columns = list(self.form.columns[:2])
         rows = [-factor * one.plain(known, len(points), self.problem.fields, 1)[1][:, columns]
                 for one, factor in zip(self.equations, self.form.factors, strict=True)]  # fmt: skip
         return np.stack(rows, axis=1)
@@ -91,12 +92,11 @@ class FlowModes:
         groups = []
         for batch in local.batches():
             found = system.matrices(batch, rest)
-            points, weights, table = local.stream_tables(batch.cells)
-            half = local.mesh.halfwidths[batch.cells].T
-            mass = self._masses(points.reshape(-1, 2)).reshape(*weights.shape, 2, 2)
-            heavy = system._carried(weights, table, mass, np.zeros((*weights.shape, 2)), *half)
+            points = local.stream_tables(batch.cells)[0]
+            mass = self._masses(points.reshape(-1, 2)).reshape(*points.shape[:2], 2, 2)
+            heavy = system.inertia.multiplied(batch.cells, mass)
             same = np.arange(len(batch.cells))
-            groups.append(CellGroup(batch.cells, same, system.places(batch), found.square, found.upper,
+            groups.append(CellGroup(batch.cells, same, system.dofs(batch), found.square, found.upper,
                                     found.lower, found.corner, (heavy,)))  # fmt: skip
             self.pause()
         tractions = int(system.active[system.faces * system.m :].sum())
@@ -182,7 +182,7 @@ class FlowModes:
         """The pressure with the mean zero where nothing says its constant: that of an enclosed flow."""
         if any(self.form.pressure in term.expression.fields for term in self.form.terms):
             return network
-        place = self.form.places[2]
+        place = self.form.columns[2]
         coefficients = network.coefficients.copy()
         coefficients[:, -1, place] -= float(network(self.discretisation.check_points)[:, place].mean())
         return replace(network, coefficients=coefficients)

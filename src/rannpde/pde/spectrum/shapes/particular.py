@@ -30,10 +30,11 @@ from rannpde.pde.spectrum.shapes.boundary_points import condition_kind
 from rannpde.pde.spectrum.shapes.cluster import NEWTON_REACH, ModeCluster
 from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary, solid_boundary
 from rannpde.pde.trefftz.basis import PlaneLaw
-from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily
+from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
+from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 

@@ -23,7 +23,7 @@ from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
 from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.flow.meshing import FlowCorners, FlowMesher, wall_exponent
+from rannpde.pde.flow.corners import wall_exponent
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
@@ -34,6 +34,7 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.grading import SingularPoint, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.plate_form import BIHARMONIC
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakResolution
@@ -49,7 +50,7 @@ class PlateModes:
         self.weak = WeakSettings()
         self.finder = ConditionFinder([one.term for one in form.pencil.conditions], 2)
         self.corners = tuple(self._corner(*one) for one in self._vertices())
-        self.mesher = FlowMesher(form, self.finder, FlowCorners(self.corners, False), self.weak)
+        self.mesher = ShapeMesher(form.problem.domain, self.finder, self.weak)
         self.tol, self.degree = tol, form.pencil.degree
         # two derivatives more than an equation of second order has
         self.first_degree = min(first_degree(tol, 2, settings, self.weak) + 2, self.weak.most_degree[1])
@@ -103,7 +104,7 @@ class PlateModes:
     # ------------------------------------------------------------------------------------------------- the protocol
 
     def first(self) -> WeakResolution:
-        return WeakResolution(self.mesher.tree(self.tol), self.first_degree)
+        return WeakResolution(self.mesher.tree(self.corners, self.tol, self.weak.first_cells[1]), self.first_degree)
 
     def pencil(self, resolution: WeakResolution) -> CellPencil:
         layer = HiddenLayer.sample(2, resolution.degree, self.weak, self.rng, self.mesher.curved)

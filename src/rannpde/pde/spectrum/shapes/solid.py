@@ -20,8 +20,9 @@ def in_solid(finer: ParticularSolutions | None, request: EigenRequest) -> Found:
     if isinstance(domain, SurfaceMesh):
         raise InputError(
             f"no eigenvalues of this problem: the solid is a surface of {len(domain.faces)} flat triangles, whose "
-            "edges and corners modes follow, and neither cells nor particular solutions resolve those; for a solid of "
-            "revolution solve in its section, with the radius as a weight (docs/spectrum.md)"
+            "edges and corners modes follow, and neither cells nor particular solutions resolve those; build the solid "
+            "from Box, Ball and other shapes if it can be, or, if it is one of revolution, solve "
+            "'-div(r*grad(f)) + m**2/r*f = lam*r*f' on its section in r and z for m = 0, 1, … (docs/spectrum.md)"
         )
     if finer is None or not finer.clamped or wanted.near is not None:
         raise InputError(

@@ -81,6 +81,7 @@ class ShapeSolver:
         self.request, self.wanted = request, request.wanted
         self.discretisation = discretised(request)
         self.scale = self.discretisation.scale
+        self.step = 0.3 * self.scale
         self.count, self.tol, self.settings = request.count, request.tol, request.settings
         self.rng, self.monitor = request.rng, request.monitor
         self.patience = WeakSettings().patience
@@ -91,6 +92,7 @@ class ShapeSolver:
     def run(self) -> Found:
         """Refine until every wanted eigenvalue has the wanted error."""
         before: ShapeModes | None = None
+        earlier = np.empty(0)
         best: tuple[ShapeModes, Array] | None = None
         worst, idle = np.inf, 0
         status, detail, counted = Status.STALLED, "", ""
@@ -106,7 +108,7 @@ class ShapeSolver:
                     ) from None
                 status = Status.BUDGET
                 break
-            errors = self._errors(before, now)
+            errors, changes = self._errors(before, earlier, now)
             size = np.maximum(np.abs(now.values[: self.count]), self.scale)
             enough = len(now.values) >= self.count
             estimate = float((errors[: self.count] / size).max(initial=0.0)) if enough else np.inf
@@ -115,7 +117,7 @@ class ShapeSolver:
             if best is None or estimate <= worst:
                 best, worst = (now, errors), estimate
             if enough and estimate <= self.tol:
-                counted, missing = self._counted(now)
+                counted, missing = self._counted(now, before)
                 if not missing:
                     status = Status.CONVERGED
                     break
@@ -130,7 +132,7 @@ class ShapeSolver:
             if finer is None:
                 detail = detail or "the finest mesh allowed was reached"
                 break
-            before, resolution = now, finer
+            before, earlier, resolution = now, changes, finer
         return self._found(best[0], best[1], counted, status, detail)
 
     def _modes(self, resolution: Any) -> ShapeModes:
@@ -176,25 +178,29 @@ class ShapeSolver:
             self.wanted = replace(self.wanted, which=end)
         elif self.wanted.which not in (end, "smallest"):
             reject("which", self.wanted.which, f"{end!r}: the spectrum has no other end", "or give near=…")
-        step = 0.3 * self.scale
         if self.wanted.which == "smallest":
-            return pencil.shifted(EPS**0.5 * step).eigenpairs(number, self.rng)
+            return pencil.shifted(EPS**0.5 * self.step).eigenpairs(number, self.rng)
         for _ in range(STEPS_DOWN):
-            system = pencil.shifted(-pencil.sign * step)
-            if not system.below:  # none, or it cannot be told
+            system = pencil.shifted(-pencil.sign * self.step)
+            # the first discretisation tells the shift, and the last two are counted: inertia costs as much as a solve
+            if self.iterations or not system.below:  # none, or it cannot be told
                 return system.eigenpairs(number, self.rng)
-            step *= 2
+            self.step *= 2
             if self.monitor.exhausted:
                 raise OutOfBudget
         raise InputError("the eigenvalues have no end that could be found; give near=…")
 
     # ---------------------------------------------------------------------------------------------- errors, refinement
 
-    def _errors(self, before: ShapeModes | None, now: ShapeModes) -> Array:
-        """Of each eigenvalue: the change since the last discretisation, times what its indicators have gained."""
-        errors = np.full(len(now.values), np.inf)
+    def _errors(self, before: ShapeModes | None, earlier: Array, now: ShapeModes) -> tuple[Array, Array]:
+        """Of each eigenvalue: the change since the last discretisation, times what its errors have gained; the change.
+
+        Errors fall as the indicators do, which are of the same order, but are not taken to fall faster than the change
+        has since the ``earlier`` one, (K,) of the eigenvalues before; where that is not known, by no more than half.
+        """
+        errors, changes = np.full((2, len(now.values)), np.inf)
         if before is None:
-            return errors
+            return errors, changes
         left = list(range(len(before.values)))
         for k, value in enumerate(now.values):
             if not left:
@@ -202,8 +208,9 @@ class ShapeSolver:
             nearest = min(left, key=lambda j: abs(before.values[j] - value))
             left.remove(nearest)
             gain = now.indicators[k] / max(before.indicators[nearest], 1e-300)
-            change = abs(before.values[nearest] - value)
-            errors[k] = change * float(np.clip(self.settings.trust * gain, 0.5, 1.0))
+            change = changes[k] = abs(before.values[nearest] - value)
+            fallen = change / earlier[nearest] if np.isfinite(earlier[nearest]) else 0.5 / self.settings.trust
+            errors[k] = change * min(self.settings.trust * max(gain, fallen), 1.0)
         # two solutions may agree by chance in one mode: those of a cluster share the largest error, and none is taken
         # to be better than the median, as quadrature and rounding act on all modes alike
         size = np.maximum(np.abs(now.values), self.scale)
@@ -212,12 +219,15 @@ class ShapeSolver:
             relative[group] = relative[group].max()
         known = relative[: self.count]
         relative = np.maximum(relative, float(np.median(known)))
-        return relative * size + self.settings.shape_rounding * EPS * now.sums
+        return relative * size + self.settings.shape_rounding * EPS * now.sums, changes
 
     # ---------------------------------------------------------------------------------------------------- what is found
 
-    def _counted(self, now: ShapeModes) -> tuple[str, str]:
-        """How the eigenvalues were counted by inertia, and which are missing, in words."""
+    def _counted(self, now: ShapeModes, coarser: ShapeModes | None) -> tuple[str, str]:
+        """How the eigenvalues were counted by inertia, and which are missing, in words.
+
+        The coarser discretisation counts, which costs less, and the finer one where their numbers differ.
+        """
         pencil = now.pencil
         if not pencil.symmetric or not pencil.sign or len(now.values) <= self.count:
             return "", ""
@@ -232,16 +242,16 @@ class ShapeSolver:
         lower = wanted[0] - (0.5 * (wanted[0] - float(below[-1])) if len(below) else least)
         from_end = self.wanted.which in ("lowest", "highest")
         inside = int((ordered < upper).sum()) - (0 if from_end else len(below))
-        before = 0 if from_end else pencil.shifted(pencil.sign * lower).below
-        until = pencil.shifted(pencil.sign * upper).below
-        if before is None or until is None:
-            return "", ""
-        counted = until - before
-        if counted != inside:
-            return "", f"inertia counts {counted} eigenvalues where {inside} were found"
-        if from_end:
-            return f"inertia counts {counted} up to here: none is missing", ""
-        return f"inertia counts {counted} between {lower:.6g} and {upper:.6g}: none is missing", ""
+        for judge in (pencil,) if coarser is None else (coarser.pencil, pencil):
+            until = judge.shifted(pencil.sign * upper).below
+            until_lower = 0 if from_end else judge.shifted(pencil.sign * lower).below
+            if until is None or until_lower is None:
+                return "", ""
+            counted = until - until_lower
+            if counted == inside:
+                where = "up to here" if from_end else f"between {lower:.6g} and {upper:.6g}"
+                return f"inertia counts {counted} {where}: none is missing", ""
+        return "", f"inertia counts {counted} eigenvalues where {inside} were found"
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> Found:
         kept = min(self.count, len(modes.values))

@@ -25,7 +25,7 @@ from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import JOINED_ENDS
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.particular import ParticularPart
+from rannpde.pde.trefftz.parts import ParticularPart
 from rannpde.pde.trefftz.plane_points import PiecePoints, piece_points
 from rannpde.pde.trefftz.rows import (
     ConditionPoints,
@@ -33,8 +33,8 @@ from rannpde.pde.trefftz.rows import (
     Misses,
     boundary_misses,
     boundary_rows,
-    condition_residual,
     condition_rows,
+    expression_residual,
     feature_values,
 )
 
@@ -140,8 +140,8 @@ class CellsDiscretisation:
             known, pairs = self._known(face), self.conditions[face.curve, face.cells[0]].pairs
             tables = [network.networks[cell].derivatives(face.points, _indices(pairs)) for cell in face.cells]
             for pair in pairs:
-                (left, size), (right, other) = (
-                    condition_residual(one, known, table, face, self.words)
+                (left, size, _), (right, other, _) = (
+                    expression_residual(one, known, table, face, self.words)
                     for one, table in zip(pair, tables, strict=True)
                 )
                 found.append(Misses((left - right) / (0.5 * (size + other)), face.weights, face.groups))

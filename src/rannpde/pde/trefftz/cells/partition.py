@@ -13,8 +13,9 @@ from rannpde.domains.boundary.pieces import Curves
 from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
-from rannpde.pde.trefftz.geometry import JOINED_ENDS, BoundaryPiece, PlaneBoundary, assembled_boundary, stated_sides
+from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, assembled_boundary, stated_sides
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.pieces import BoundaryPiece
 
 AROUND = 64
 """Points of a small circle around a corner at which the cells that meet there are looked for."""

@@ -1,4 +1,4 @@
-"""Where flows are singular, and the first cells.
+"""Where flows are singular.
 
 At a re-entrant corner between walls the velocity is like r^λ with sin(λω) + λ sin ω = 0, ω the opening. Where the
 prescribed velocity jumps, as at the ends of a moving lid, it has all directions at one point, and the pressure is like
@@ -8,9 +8,7 @@ prescribed velocity jumps, as at the ends of a moving lid, it has all directions
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import pi, sin
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -18,24 +16,11 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
 from rannpde.domains.boundary.sides import Side
-from rannpde.domains.domain import is_box
-from rannpde.domains.operations.cutcells import BoxClipper, planar_outline
-from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.pde.flow.form import FlowForm
-from rannpde.pde.problem.problem import Problem
-from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.cut_mesh import shape_mesh
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
-from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
-from rannpde.pde.weak.settings import WeakSettings
-
-
-class StatedForm(Protocol):
-    """A form that knows its problem."""
-
-    @property
-    def problem(self) -> Problem: ...
+from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts
+from rannpde.pde.weak.mesh import ConditionFinder
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,42 +99,3 @@ def _compared(
     # beside a corner, continuous values differ by about the share BESIDE of the largest, a jump by far more
     jump = whole and bool(np.abs(one.values - other.values).max() > np.sqrt(BESIDE) * speed)
     return jump, same
-
-
-@dataclass(frozen=True, eq=False)
-class FlowMesher:
-    """Trees of cells of a flow, or of another problem with singular corners, and their meshes."""
-
-    form: StatedForm
-    finder: ConditionFinder
-    corners: FlowCorners
-    settings: WeakSettings
-
-    @cached_property
-    def clipper(self) -> BoxClipper | None:
-        domain = self.form.problem.domain
-        return None if is_box(domain) else BoxClipper(domain)
-
-    @property
-    def curved(self) -> bool:
-        return self.clipper is not None and self.clipper.curved
-
-    def tree(self, tol: float) -> CellNode:
-        """Cells that follow curves and singular points as far as a tolerance needs."""
-        bounds = np.asarray(self.form.problem.domain.bounds, dtype=float)
-        places = [] if self.clipper is None else self.clipper.flat_places()
-        tree = graded_tree(bounds, places, self.corners.points, tol, self.settings.first_cells[1])
-        while self.clipper is not None:
-            boxes = np.array([leaf.bounds for leaf in tree.leaves])
-            turning = self.clipper.clip(boxes, tree.locate, 2, rules=False).turning
-            sharp = [leaf for leaf, angle in zip(tree.leaves, turning, strict=True) if angle > self.settings.turn]
-            if not sharp or len(boxes) > self.settings.most_cells[1] // 2:
-                break
-            tree = tree.refined(dict.fromkeys(sharp, (0, 1)))
-        return tree
-
-    def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
-        """The cells of a tree that the domain holds."""
-        if self.clipper is None:
-            return box_mesh(self.form.problem.domain, tree, self.finder, layer.nodes)
-        return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)

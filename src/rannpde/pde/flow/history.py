@@ -1,0 +1,66 @@
+"""What only a flow can tell of its solution: iterations, what was recognised, forces, and forces in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rannpde.arrays import Array
+from rannpde.errors import require
+from rannpde.pde.flow.forces import Forces, ForceSeries
+from rannpde.pde.weak.history import WeakIteration
+
+
+@dataclass(frozen=True)
+class FlowHistory:
+    """Iterations, what was recognised, and forces.
+
+    forces : side → force of the flow on it, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual: two components, then a
+        bound of the error of each; empty for a flow in time
+    series : of a flow in time, the forces of the iteration that is the solution, and of the one before it, which bounds
+        rest on
+    """
+
+    iterations: tuple[WeakIteration, ...]
+    form: tuple[str, ...] = ()
+    forces: Forces = field(default_factory=dict)
+    series: tuple[ForceSeries, ...] = ()
+
+    advice = "more time, or a weaker tolerance, may help"
+
+    def force(self, side: str, times: ArrayLike) -> Array:
+        """The force (M, 2) on a side at times (M,) of a flow in time."""
+        require(bool(self.series), "history", "that of a stationary flow", "one of a flow in time", "take forces[side]")
+        return self.series[0].force(side, times)
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        for name, (x, y, dx, dy) in self.forces.items():
+            told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
+        for one in self.series[:1]:
+            for name, rows in one.forces.items():
+                (x, y), when = rows[-1], one.times[-1]
+                told.append(f"force on {name} at the time {when:.6g}: {x:.6g}, {y:.6g}")
+        return [*self.form, *told]
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
+        forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
+        series = [one.to_table() for one in self.series]
+        return {"iterations": rows, "form": list(self.form), "forces": forces, "series": series}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> FlowHistory:
+        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
+        forces = {}
+        for name, row in table["forces"].items():
+            x, y, dx, dy = (np.inf if value is None else float(value) for value in row)
+            forces[str(name)] = (x, y, dx, dy)
+        series = tuple(ForceSeries.from_table(one) for one in table.get("series", ()))
+        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces, series)

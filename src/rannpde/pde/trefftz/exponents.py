@@ -1,0 +1,139 @@
+"""Exponents of corners: the powers of the distance that satisfy homogeneous conditions on both sides.
+
+Between two rays that open by ω, harmonic functions r^λ (A e^{iλθ} + B e^{-iλθ}) satisfy one condition on each ray for
+some λ only, λ = kπ/ω for values (or slopes) on both and λ = (k - 1/2) π/ω for one of each. In elasticity and flow the
+potentials of Goursat's formula have four coefficients, and the conditions are a system of four equations, whose
+determinant vanishes at the exponents of Williams (1952) and of Moffatt's eddies (1964). It is an analytic function of
+λ, of which Newton's iteration finds the zeros.
+
+With z and its conjugate as independent variables, φ = A z^λ and its conjugate B z̄^λ are independent too, and every
+field is a sum of c z^a z̄^b: derivatives are exact, whatever the conditions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.potentials import PotentialModel
+
+NEWTON_STEPS = 16
+"""Steps of Newton's iteration at most."""
+SAME_EXPONENT = 1e-8
+"""Distance at which two exponents are one; those so near to whole numbers belong to polynomials."""
+
+PowerSum = list[tuple[Array, Array, Array]]
+"""Σ c z^a z̄^b as (c, a, b), each (L,): for L exponents at once."""
+
+
+@dataclass(frozen=True)
+class RayCondition:
+    """Σ coefficient ∂^index field = 0 on the ray of an angle: (coefficient, field, index), of which all have one order.
+
+    fields : 0 for the only one of a scalar equation; 0, 1, 2 for u, v, p of systems
+    """
+
+    angle: float
+    jets: tuple[tuple[float, int, MultiIndex], ...]
+
+
+@lru_cache(maxsize=256)
+def corner_exponents(
+    conditions: tuple[RayCondition, ...], middle: float, opening: float, model: PotentialModel | None, top: float
+) -> Array:
+    """The exponents λ (K,), 0 < Re λ ≤ top, that are no whole numbers, by growing real part; conjugate pairs together.
+
+    middle : the angle of the bisector; opening : ω. Whole numbers are left out: polynomials have them.
+
+    >>> sides = tuple(RayCondition(angle, ((1.0, 0, (0, 0)),)) for angle in (0.0, 1.5 * np.pi))
+    >>> np.round(3 * corner_exponents(sides, 0.75 * np.pi, 1.5 * np.pi, None, 3.0), 9).real.tolist()
+    [2.0, 4.0, 8.0]
+    """
+    gap = np.pi / opening
+    # both families of zeros of sin λω = ±cλ have the distance 2π/ω, and imaginary parts of about log(2c Re λ)/ω
+    real = np.arange(gap / 8, top + gap, gap / 4)
+    height = np.log(4 * (1 + top)) / opening
+    imaginary = np.arange(0.0, height + gap / 4, gap / 4)
+    found = (real[:, None] + 1j * (imaginary + 0.01 * gap)).ravel()
+    step = np.full(len(found), np.inf, dtype=complex)
+    width = np.sqrt(SAME_EXPONENT)
+    for number in range(NEWTON_STEPS):
+        if number and number % 4 == 0:  # those that go the same way from now on
+            here = (np.abs(found.real - 0.5 * top) < 0.5 * top + gap) & (np.abs(found.imag) < height + gap)
+            found = np.unique(np.round(found[here] / width)) * width
+        sizes = np.abs(_matrix(found, conditions, middle, model)).max(axis=2, keepdims=True)
+        sizes[sizes < SAME_EXPONENT] = 1.0  # derivatives of λ = 0
+        here, above, below = (
+            np.linalg.det(_matrix(found + shift, conditions, middle, model) / sizes) for shift in (0, width, -width)
+        )
+        with np.errstate(all="ignore"):
+            step = -2 * width * here / (above - below)
+            step = step * np.minimum(1.0, 0.5 * gap / np.abs(step))
+        step[~np.isfinite(step)] = 0.0
+        found = found + step
+        if number % 4 == 3 and (np.abs(step) < SAME_EXPONENT).all():
+            break
+    settled = (np.abs(step) < SAME_EXPONENT) & (found.real > SAME_EXPONENT) & (found.real <= top)
+    found = found[settled & (found.imag > -SAME_EXPONENT)]
+    found = np.where(np.abs(found.imag) < SAME_EXPONENT, found.real, found)
+    found = found[np.abs(found - np.round(found.real)) > np.sqrt(SAME_EXPONENT)]  # double zeros are known less well
+    chosen: list[complex] = []
+    for one in found[np.argsort(found.real)]:
+        if all(abs(one - other) > 10 * SAME_EXPONENT for other in chosen):
+            chosen += [one, one.conjugate()] if one.imag else [one]
+    return np.array(chosen, dtype=complex)
+
+
+def _matrix(exponents: Array, conditions: Sequence[RayCondition], middle: float, model: PotentialModel | None) -> Array:
+    """The conditions (L, rows, columns) on the coefficients A, B, … of powers, turned to the bisector."""
+    columns = _scalar(exponents) if model is None else _system(exponents, model)
+    found = np.zeros((len(exponents), len(conditions), len(columns)), dtype=complex)
+    for row, condition in enumerate(conditions):
+        for column, (fields, turn) in enumerate(columns):
+            for coefficient, field, index in condition.jets:
+                own = _derived(fields[field], index)
+                total = sum(c * np.exp(1j * (a - b) * condition.angle) for c, a, b in own)
+                found[:, row, column] += coefficient * total
+            found[:, row, column] *= np.exp(-1j * turn * exponents * middle)
+    return found
+
+
+def _scalar(power: Array) -> list[tuple[list[PowerSum], int]]:
+    one, zero = np.ones_like(power), np.zeros_like(power)
+    return [([[(one, power, zero)]], 1), ([[(one, zero, power)]], -1)]
+
+
+def _system(power: Array, model: PotentialModel) -> list[tuple[list[PowerSum], int]]:
+    """u, v, p, or the deflection of a plate, for φ = z^λ, its conjugate, ψ = z^λ (z^{λ+1}) and its conjugate."""
+    one, zero, factor = np.ones_like(power), np.zeros_like(power), model.alpha - 1
+    if model.system == "plate":
+        sums = [(one, power, one), (one, one, power), (one, power + 1, zero), (one, zero, power + 1)]
+        return [([[own]], turn) for own, turn in zip(sums, (1, -1, 1, -1), strict=True)]
+    # u + iv, u - iv and p
+    both: list[tuple[PowerSum, PowerSum, PowerSum]] = [
+        ([(factor * one, power, zero)], [(-power, power - 1, one)], [(model.pressure * power, power - 1, zero)]),
+        ([(-power, one, power - 1)], [(factor * one, zero, power)], [(model.pressure * power, zero, power - 1)]),
+        ([], [(-one, power, zero)], []),
+        ([(-one, zero, power)], [], []),
+    ]
+    found: list[tuple[list[PowerSum], int]] = []
+    for (plus, minus, pressure), turn in zip(both, (1, -1, 1, -1), strict=True):
+        u: PowerSum = [(c / 2, a, b) for c, a, b in (*plus, *minus)]
+        v: PowerSum = [(c / 2j, a, b) for c, a, b in plus] + [(-c / 2j, a, b) for c, a, b in minus]
+        found.append(([u, v, pressure], turn))
+    return found
+
+
+def _derived(terms: PowerSum, index: MultiIndex) -> PowerSum:
+    """∂₁ = ∂ + ∂̄ and ∂₂ = i (∂ - ∂̄), as often as the index says."""
+    for factor, times in ((1.0, index[0]), (1j, index[1])):
+        sign = 1.0 if factor == 1.0 else -1.0
+        for _ in range(times):
+            terms = [
+                one for c, a, b in terms for one in ((factor * c * a, a - 1, b), (sign * factor * c * b, a, b - 1))
+            ]
+    return terms

@@ -1,0 +1,107 @@
+"""Fundamental solutions with sources outside of the domain, and their derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import factorial
+from typing import ClassVar
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.cylinder import bessel_k, bessel_y
+from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.operator import CanonicalForm
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFamily(CanonicalFamily):
+    """Fundamental solutions G(|y - s|) with sources s (K, n) outside of the domain, and derivatives of them.
+
+    moments (P, n) : which derivative of G is a feature, (0, 0) for a monopole, (1, 0) for a dipole, in units of
+    ``lengths`` (K,). In the plane G is log r, Y₀(kr) or K₀(mr), in space 1/r, cos(kr)/r or exp(-mr)/r; with a drift it
+    is multiplied by exp(-drift·(y - s)), which decays into all directions but one.
+    """
+
+    kind: ClassVar[str] = "sources"
+    form: CanonicalForm
+    sources: Array
+    lengths: Array
+    moments: Array
+
+    @property
+    def columns(self) -> int:
+        return len(self.sources) * len(self.moments)
+
+    def canonical(self, points: Array, index: MultiIndex) -> Array:
+        gaps = points[:, None, :] - self.sources
+        square = np.square(gaps).sum(axis=2)
+        radius = np.sqrt(np.maximum(square, 1e-300))
+        most = sum(index) + int(self.moments.sum(axis=1).max())
+        radial = self._radial(radius, gaps, most)
+        found = []
+        for moment in self.moments.astype(int):
+            together = tuple((np.array(index) + moment).tolist())
+            sign = (-1.0) ** int(moment.sum())
+            found.append(sign * self.lengths ** int(moment.sum()) * derived(gaps, radial, together))
+        return np.stack(found, axis=2).reshape(len(points), self.columns)
+
+    def _radial(self, radius: Array, gaps: Array, most: int) -> list[Array]:
+        """(1/r d/dr)^j G, j = 0 … most, times exp(-drift·(y - s))."""
+        m, plane = self.form.wave_number, self.form.dim == 2
+        unit = self.lengths  # logarithms have no natural unit
+        if self.form.kappa == 0:
+            first = np.log(radius / unit) if plane else unit / radius
+            steps = [first]
+            for j in range(1, most + 1):
+                if plane:
+                    steps.append((-2.0) ** (j - 1) * factorial(j - 1) / radius ** (2 * j))
+                else:
+                    steps.append(steps[-1] * -(2 * j - 1) / radius**2)
+        else:
+            screened = self.form.kappa < 0
+            orders = _cylinder(screened, plane, most, m * radius)
+            steps = [(-m / radius) ** j * orders[j] for j in range(most + 1)]
+            if screened:  # both exponents at once: neither overflows
+                decay = np.exp(-m * radius - (gaps @ self.form.drift if self.form.moves else 0.0))
+                return [step * decay for step in steps]
+        if self.form.moves:
+            decay = np.exp(-(gaps @ self.form.drift))
+            steps = [step * decay for step in steps]
+        return steps
+
+
+def _cylinder(screened: bool, plane: bool, top: int, x: Array) -> Array:
+    """Orders 0 … top of K(x) eˣ or Y(x) in the plane, of the spherical functions in space."""
+    if plane:
+        return bessel_k(top, x) if screened else bessel_y(top, x)
+    found = [1 / x, (1 + 1 / x) / x] if screened else [-np.cos(x) / x, (-np.cos(x) / x - np.sin(x)) / x]
+    for j in range(1, top):
+        found.append((found[j - 1] if screened else -found[j - 1]) + (2 * j + 1) / x * found[j])
+    return np.array(found)
+
+
+@lru_cache(maxsize=256)
+def _hermite(order: int) -> tuple[tuple[int, float], ...]:
+    """∂^order of F(x²/2 + …) is Σ c_j x^(order - 2j) F^(order - j): the pairs (j, c_j)."""
+    return tuple(
+        (j, factorial(order) / (factorial(j) * factorial(order - 2 * j) * 2**j)) for j in range(order // 2 + 1)
+    )
+
+
+def derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
+    """∂^index (M, K) of a function of the radius from its derivatives (1/r d/dr)^j."""
+    total: Array = np.zeros(gaps.shape[:2], dtype=radial[0].dtype)
+    parts: list[tuple[int, Array | float]] = [(0, 1.0)]
+    for axis, order in enumerate(index):
+        if order:
+            grown = []
+            for lost, factor in parts:
+                for j, weight in _hermite(order):
+                    power = order - 2 * j
+                    grown.append((lost + j, factor * weight * (gaps[:, :, axis] ** power if power else 1.0)))
+            parts = grown
+    for lost, factor in parts:
+        total += factor * radial[sum(index) - lost]
+    return total

@@ -1,0 +1,170 @@
+"""Least squares for many holes: few features couple them all, and the rest of each is solved for by iteration.
+
+The higher multipoles of a hole die out before they reach its neighbours: on the boundary of their own hole they are a
+basis, elsewhere they are small. So the features are divided into two levels. Polynomials, what corners need, and the
+logarithms and dipoles of all holes are eliminated by orthogonal factorisation. The higher multipoles are made
+orthonormal hole by hole, and conjugate gradients for least squares find them in what the first level leaves: their
+matrix is the identity and a compact rest, so that ten to twenty steps give all digits. With n features of the first
+level among N the cost is O(M n² + M N) instead of O(M N²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg.blas import dtrsm
+
+from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
+from rannpde.pde.trefftz.least_squares import SAFE, Householder, Regularised, unit_columns
+
+MOST_GRADIENT_STEPS = 200
+"""Steps of conjugate gradients at most; where holes nearly touch, fifty are needed."""
+IDLE_STEPS = 12
+"""Steps in a row without a smaller gradient, after which it is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class HoleBlock:
+    """The rows (R,) of the conditions on a hole, and the columns (C,) of its higher multipoles."""
+
+    rows: Array
+    columns: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLevels:
+    """Which columns belong to which level: the first ones couple everything, the others belong to one hole each."""
+
+    coupled: Array
+    blocks: tuple[HoleBlock, ...]
+
+    @classmethod
+    def of(cls, count: int, blocks: Sequence[HoleBlock]) -> ColumnLevels:
+        """Of so many columns; all are of the first level where the others would not be most of them."""
+        inner = np.concatenate([np.empty(0, dtype=int), *(block.columns for block in blocks)])
+        if 2 * len(inner) <= count:
+            return cls(np.arange(count), ())
+        return cls(np.setdiff1d(np.arange(count), inner), tuple(blocks))
+
+    @property
+    def order(self) -> Array:
+        """The columns (N,), level after level and hole after hole."""
+        return np.concatenate([self.coupled, *(block.columns for block in self.blocks)])
+
+    @property
+    def slices(self) -> list[slice]:
+        """Where the columns of each hole are among those of the second level."""
+        ends = np.cumsum([0, *(len(block.columns) for block in self.blocks)]).tolist()
+        return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLevelLeastSquares:
+    """The minimiser of ‖matrix c - rhs‖, and what tells how rows act on columns.
+
+    sizes (N,) of the columns, which were divided by them, level after level; basis (M, n) : orthonormal, of the first
+    level with its triangle; fine (M, N - n) : the second level, orthonormal on its own holes by triangles of theirs;
+    smallest : its smallest singular value beside the first level
+    """
+
+    coefficients: Array
+    levels: ColumnLevels
+    sizes: Array
+    triangle: Array
+    triangles: tuple[Array, ...]
+    basis: Array
+    fine: Array
+    smallest: float
+    rank: int
+
+    @cached_property
+    def _safe(self) -> Array:
+        return Regularised.of(self.triangle, SAFE).triangle
+
+    def responses(self, interior: Array) -> Array:
+        """What a unit of boundary error may be inside: (N, K), whose largest singular value bounds the maximum of
+        ‖interior c‖ / ‖matrix c‖ over all c from above. interior (K, N) : as ``LeastSquares.responses`` has it."""
+        scaled, count = (interior[:, self.levels.order] / self.sizes).T, len(self.levels.coupled)
+        first = solve_triangular(self._safe, scaled[:count], trans="T", check_finite=False)
+        second = -self.fine.T @ (self.basis @ first)
+        for own, triangle in zip(self.levels.slices, self.triangles, strict=True):
+            second[own] += solve_triangular(triangle, scaled[count:][own], trans="T", check_finite=False)
+        return np.concatenate([first, second / self.smallest])
+
+
+def two_level_least_squares(weighted: Array, rhs: Array, cutoff: float, levels: ColumnLevels) -> TwoLevelLeastSquares:
+    """The minimiser of ‖weighted c - rhs‖, that of the second level by iteration.
+
+    weighted (M, N) : columns level after level; it is overwritten
+    """
+    sizes, count = unit_columns(weighted), len(levels.coupled)
+    ridge = cutoff * float(np.finfo(float).eps)
+    coupled, fine = weighted[:, :count], weighted[:, count:]
+    first = Householder.of(coupled)
+    triangle, basis = first.triangle, first.orthonormal
+    second = Regularised.of(triangle, ridge)
+    triangles = []
+    for block, own in zip(levels.blocks, levels.slices, strict=True):
+        checkpoint()
+        here = Householder.of(np.asfortranarray(fine[block.rows, own])).triangle
+        triangles.append(Regularised.of(here, ridge).triangle)
+        fine[:, own] = dtrsm(1.0, triangles[-1], fine[:, own], side=1)
+    found, left, smallest = np.zeros(len(sizes)), rhs, 1.0
+    for accuracy in (ridge, float(np.sqrt(ridge))):  # once more, since one solve leaves rounding errors of its own
+        inside, lowest = _conjugate_gradients(fine, basis, left, accuracy)
+        smallest = min(smallest, lowest)
+        rest = left - fine @ inside
+        change = second.solved(first.applied(rest))
+        left = rest - coupled @ change
+        found += np.concatenate([change, inside])
+    for own, here in zip(levels.slices, triangles, strict=True):
+        found[count:][own] = solve_triangular(here, found[count:][own], check_finite=False)
+    coefficients = np.empty(len(sizes))
+    coefficients[levels.order] = found / sizes
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum()) + fine.shape[1]
+    return TwoLevelLeastSquares(coefficients, levels, sizes, triangle, tuple(triangles), basis, fine, smallest, rank)
+
+
+def _conjugate_gradients(fine: Array, basis: Array, rhs: Array, accuracy: float) -> tuple[Array, float]:
+    """The minimiser of ‖P (fine y - rhs)‖ with P = 1 - basis basisᵀ, until the gradient has fallen to the accuracy, and
+    the smallest singular value of P fine, as Lanczos' matrix has it."""
+    found, left = np.zeros(fine.shape[1]), rhs - basis @ (basis.T @ rhs)
+    gradient = fine.T @ left
+    step, square = gradient, float(gradient @ gradient)
+    lengths: list[float] = []
+    turns: list[float] = []
+    best, least, idle = found, square, 0
+    enough = accuracy**2 * square
+    while (
+        len(lengths) < MOST_GRADIENT_STEPS
+        and idle < IDLE_STEPS
+        and square > max(enough, accuracy**2 * float(left @ left))
+    ):
+        checkpoint()
+        image = fine @ step
+        image -= basis @ (basis.T @ image)
+        length = square / float(image @ image)
+        found = found + length * step
+        left = left - length * image
+        gradient = fine.T @ left
+        before, square = square, float(gradient @ gradient)
+        step = gradient + square / before * step
+        lengths.append(length)
+        turns.append(square / before)
+        idle += 1
+        if square < least:
+            best, least, idle = found, square, 0
+    if not lengths:
+        return best, 1.0
+    a, b = np.array(lengths), np.array(turns)
+    diagonal = 1 / a + np.concatenate([[0.0], b[:-1] / a[:-1]])
+    beside = np.sqrt(b[:-1]) / a[:-1]
+    lowest = float(eigvalsh_tridiagonal(diagonal, beside)[0])
+    return best, float(np.sqrt(max(lowest, np.finfo(float).eps)))

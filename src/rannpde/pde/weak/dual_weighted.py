@@ -1,0 +1,195 @@
+"""Dual-weighted residuals: the error of outputs, and refinement where they need it.
+
+For an output with the derivative j, the adjoint z of the weak form, B(w, z) = j(w) for all w, turns residuals into
+errors of the output (Becker and Rannacher, 2001). By Galerkin orthogonality,
+
+    J(u) - J(u_h)  =  B(u - u_h, z - z_h)  ≲  E_h = Σ_K η_K(u_h) η_K(z_h) ,
+
+with the local indicators η_K of the energy of both errors: a cell counts as far as the solution is wrong there and the
+output depends on it. The products mark cells. Their sum is a bound up to a constant that differs from cell to cell, and
+is rarely above 1/20. The residual of a coarser solution u_H, weighted by the adjoint of the richer space, needs no
+constant: it is J(u_h) - J(u_H), the error of u_H but for that of u_h. So the bound is the smaller of E_h and
+
+    E_H · max_m |J(u_h) - J(u_m)| / E_m
+
+over the solutions u_m before, the last of which is u_H: the error of that one, where a difference that vanishes by
+chance makes no bound small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.weak.adjoint import AdjointSystem, LinearAdjoint, TangentAdjoint
+from rannpde.pde.weak.evaluation import sampled
+from rannpde.pde.weak.factorised_tangent import HybridState
+from rannpde.pde.weak.functionals import WeightableOutput
+from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState
+
+
+class NoAdjoint(Exception):
+    """Raised where an output has no derivative along the functions of cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedOutput:
+    """An output of one solution.
+
+    value, error : of the output, and of its integration and of the algebra
+    products (C,) : η_K(u) η_K(z), whose sum bounds the error up to a constant
+    """
+
+    value: float
+    error: float
+    products: Array
+
+    @property
+    def weighted(self) -> float:
+        return float(self.products.sum())
+
+
+def dual_bound(records: Sequence[WeightedOutput], safety: float) -> float:
+    """A bound of the error of the output of the last solution; infinite where none came before it.
+
+    safety : the bound over what the differences say
+    """
+    last, earlier = records[-1], records[:-1]
+    if not earlier:
+        return np.inf
+    constants = [abs(last.value - one.value) / max(one.weighted, 1e-300) for one in earlier]
+    shown = max(constants) * earlier[-1].weighted if len(earlier) > 1 else np.inf
+    return min(safety * shown, last.weighted) + last.error
+
+
+def bounded_outputs(records: Sequence[Mapping[str, WeightedOutput]], safety: float) -> dict[str, tuple[float, float]]:
+    """Output → value and bound, of those that all of the solutions have."""
+    names = [name for name in records[-1] if all(name in one for one in records)] if records else []
+    return {name: (records[-1][name].value, dual_bound([one[name] for one in records], safety)) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class GoalState:
+    """A solution with its outputs."""
+
+    state: WeakState
+    outputs: Mapping[str, WeightedOutput]
+
+
+class GoalDiscretisation:
+    """The weak form for the adaptive loop, refined for outputs.
+
+    goals : output → relative error that is wanted of it; others are only told
+    """
+
+    def __init__(
+        self, weak: WeakDiscretisation, outputs: Sequence[WeightableOutput], goals: Mapping[str, float]
+    ) -> None:
+        self.weak, self.outputs, self.goals = weak, outputs, goals
+        self.records: dict[str, list[WeightedOutput]] = {}
+        self.field_estimate = np.inf
+        weak.with_adjoints = weak.goal_oriented = True
+
+    def solve(self, resolution: WeakResolution) -> GoalState:
+        """One solution, and one adjoint for each output."""
+        state = self.weak.solve(resolution)
+        found = weighted_outputs(self.weak, state, self.outputs)
+        if len(self.weak.motions) or not set(self.goals) <= set(found):
+            raise NoAdjoint
+        return GoalState(state, found)
+
+    def estimate(self, before: GoalState | None, now: GoalState) -> float:
+        """The largest bound of an output over what is wanted."""
+        self.field_estimate = self.weak.estimate(None if before is None else before.state, now.state)
+        for name, one in now.outputs.items():
+            self.records.setdefault(name, []).append(one)
+        found = max(self.excess(name) for name in self.goals)
+        self.weak.known = found * self.weak.tol  # what singular points are halved for
+        return found
+
+    def bound(self, name: str) -> float:
+        return dual_bound(self.records[name], self.weak.settings.trust)
+
+    def excess(self, name: str) -> float:
+        """The bound of an output over what is wanted."""
+        last = self.records[name][-1]
+        return self.bound(name) / max(self.goals[name] * abs(last.value), 1e-300)
+
+    def indicators(self, now: GoalState) -> Array:
+        """Σ over the outputs of η_K(u) η_K(z), each over the error that is wanted of it."""
+        wanted = {name: self.goals[name] * abs(now.outputs[name].value) for name in self.goals}
+        parts = [now.outputs[name].products / max(size, 1e-300) for name, size in wanted.items()]
+        return np.asarray(np.max(parts, axis=0))
+
+    def refine(self, resolution: WeakResolution, now: GoalState, marked: Array) -> WeakResolution | None:
+        """As the weak form does, where the outputs need it."""
+        return self.weak.refine(resolution, replace(now.state, indicators=self.indicators(now)), marked)
+
+
+def weighted_outputs(
+    weak: WeakDiscretisation, state: WeakState, outputs: Sequence[WeightableOutput]
+) -> dict[str, WeightedOutput]:
+    """Output → its value and local weighted indicators at a solution."""
+    found: dict[str, WeightedOutput] = {}
+    try:
+        system = _adjoint_system(weak, state)
+    except np.linalg.LinAlgError:
+        return found
+    for output in outputs:
+        at = output.linearised(state.local, state.solution.weights, state.network)
+        if at is not None and np.isfinite(at.value):
+            adjoint = system.solve(at.load)
+            squares = system.jumps(adjoint, at.given, at.natural)
+            squares += _residual_squares(weak, state, output, adjoint)
+            squares[state.solution.inside] = 0.0
+            products = np.sqrt(np.maximum(state.indicators, 0.0) * squares)
+            rounding = system.algebraic_error(at.load, state.solution.weights, adjoint)
+            found[output.name] = WeightedOutput(at.value, at.error + weak.settings.trust * rounding, products)
+    return found
+
+
+def _adjoint_system(weak: WeakDiscretisation, state: WeakState) -> AdjointSystem:
+    form = weak.form.quasilinear
+    if form is None:
+        assert weak.system is not None
+        return LinearAdjoint(weak.system)
+    return TangentAdjoint.at(state.local, form, state.solution)
+
+
+def _residual_squares(
+    weak: WeakDiscretisation, state: WeakState, output: WeightableOutput, adjoint: HybridState
+) -> Array:
+    """(h/p)² ∫ residual² / diffusion of the adjoint equation in each cell (C,).
+
+    0 where the form is not symmetric, or the source of the adjoint is no function: the jumps alone tell then.
+    """
+    problem, form, local = weak.problem, weak.form, state.local
+    nothing = np.zeros(local.mesh.count)
+    if not form.symmetric:
+        return nothing
+    indices = weak.residual_indices
+    points, shares, owners, tables = sampled(local, adjoint, indices)
+    axes = [tuple(int(a == b) for b in range(weak.dim)) for a in range(weak.dim)]
+    still = (0,) * weak.dim
+    states = sampled(local, state.solution, indices)[3]
+    source = output.density(problem, points, states[still])
+    if source is None:
+        return nothing
+    diffusion = weak.diffusion(points, states[still], np.stack([states[axis] for axis in axes], axis=2))
+    own = np.abs(np.einsum("mkkii->mk", diffusion)) / weak.dim
+    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    terms, fields = {term.name: term for term in problem.interior}, form.system.fields
+    squares = np.zeros(len(points))
+    for k, (name, sign) in enumerate(zip(form.system.names, form.system.signs, strict=True)):
+        expression = terms[name].expression
+        jets = {jet: states[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
+        _, partials = expression.linearised(known, jets)
+        left = -source[:, k]
+        for jet, partial in zip(expression.jets, partials, strict=True):
+            left = left - sign * partial * tables[jet.index][:, fields.index(jet.field)]
+        squares += left**2 / np.maximum(own[:, k], 1e-300)
+    lengths = 2 * local.mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
+    return np.bincount(owners, shares * lengths**2 * squares, local.mesh.count)

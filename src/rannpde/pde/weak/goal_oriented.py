@@ -1,0 +1,74 @@
+"""Solving the weak form until outputs are as accurate as wanted: cells where these need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+
+import numpy as np
+
+from rannpde.checkpoints import checkpoint
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import Solution
+from rannpde.pde.weak.dual_weighted import GoalDiscretisation, GoalState, WeightedOutput
+from rannpde.pde.weak.form import weak_formulation
+from rannpde.pde.weak.functionals import weightable_outputs
+from rannpde.pde.weak.history import WeakIteration
+from rannpde.pde.weak.method import WeakCells
+from rannpde.pde.weak.solver import WeakDiscretisation, WeakState
+from rannpde.threads import one_thread
+
+
+def solve_outputs(
+    method: WeakCells,
+    problem: Problem,
+    goals: Mapping[str, float],
+    rng: np.random.Generator,
+    monitor: Monitor,
+    why: str,
+) -> Solution:
+    """Solve until every goal, output → relative error, has a bound below it; NoAdjoint where one of them cannot.
+
+    ``history.weighted`` has values and bounds of all outputs that have one.
+    """
+    outputs = weightable_outputs(problem)
+
+    def pause() -> None:
+        checkpoint()
+        if monitor.exhausted and iterations:
+            raise OutOfBudget
+
+    iterations: list[WeakIteration] = []
+    form = weak_formulation(problem)
+    field_tol = sqrt(min(goals.values()))  # functionals converge twice as fast as fields in the energy
+    weak = WeakDiscretisation(form, field_tol, method.settings, rng, pause, method.degree)
+    goal = GoalDiscretisation(weak, tuple(outputs.values()), goals)
+    estimates: dict[int, float] = {}
+    weighted: list[tuple[WeakState, Mapping[str, WeightedOutput]]] = []
+
+    def tell(now: GoalState, excess: float, seconds: float) -> WeakIteration:
+        state = now.state
+        estimates[id(state)] = goal.field_estimate
+        weighted.append((state, now.outputs))
+        iterations.append(
+            WeakIteration(state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
+                          float(goal.field_estimate), monitor.elapsed)
+        )  # fmt: skip
+        monitor.tell(len(iterations), 1, width=state.unknowns, estimate=excess, counted="unknowns")
+        return iterations[-1]
+
+    loop = AdaptiveLoop(theta=method.settings.theta, patience=method.settings.patience)
+    record: AdaptiveRecord[GoalState, WeakIteration] = AdaptiveRecord()
+    with one_thread(problem.domain.dim < 3):
+        try:
+            outcome = loop.run(goal, weak.first(), 1.0, lambda: monitor.ended, tell, record=record)
+        except KeyboardInterrupt:
+            if record.best is None:
+                raise
+            outcome = record.result(Status.INTERRUPTED)
+    state = outcome.best.state
+    plain = AdaptiveResult(state, outcome.iterations, estimates[id(state)], outcome.status, outcome.detail)
+    return method.solution(problem, form, weak, plain, iterations, [], weighted, monitor, why)
