@@ -10,8 +10,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1] / "src" / "rannpde" / "pde"
 MODULES = sorted(ROOT.rglob("*.py"))
 MOST = {"empirical": 250, "size": 290, "guard": 54}
@@ -78,11 +76,10 @@ def numbers(tree: ast.Module) -> dict[str, tuple[bool, str]]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_number_has_its_reason(path):
+def test_every_number_has_its_reason():
     """A constant is followed by a sentence about it (of several in a row, the last); a setting is in its docstring."""
-    found = numbers(read(path))
-    assert not [name for name, (told, _) in found.items() if not told]
+    found = {(path, name): told for path in MODULES for name, (told, _) in numbers(read(path)).items()}
+    assert not [where for where, told in found.items() if not told]
 
 
 def test_there_are_not_more_numbers_than_today():
