@@ -4,8 +4,11 @@ The scripts of the gallery themselves run when the site is built (``make docs``)
 """
 
 import ast
+import inspect
 import re
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -27,7 +30,30 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=named)
+SNIPPETS = [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))]
+LONG = (
+    "evolution",
+    "experiments",
+    "families",
+    "inverse",
+    "many_dimensions",
+    "nonlinear",
+    "scaling",
+    "spectrum",
+    "theory",
+)
+"""Pages whose snippets take 4 to 17 s of CPU time each: they run in ``make test-all``."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=[pytest.mark.slow] if page.parent.name == "docs" and page.stem in LONG else [], id=named(page)
+        )
+        for page in SNIPPETS
+    ],
+)
 def test_snippets_run(page, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -36,6 +62,26 @@ def test_snippets_run(page, tmp_path, monkeypatch):
     for number, code in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1):
         exec(compile(code, f"{page.name}, block {number}", "exec"), space)
     matplotlib.pyplot.close("all")
+
+
+def test_snippets_use_what_there_is():
+    """Every block is Python, what it imports from us exists, and our functions have the keywords that it gives them."""
+    for page in SNIPPETS:
+        for number, code in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1):
+            where = f"{named(page)}, block {number}"
+            for node in ast.walk(ast.parse(code, where)):
+                match node:
+                    case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "rannpde":
+                        missing = [one.name for one in names if one.name != "*" and not has(module, one.name)]
+                        assert not missing, f"{where}: {module} has no {missing}"
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="rp"), attr=name), keywords=keywords):
+                        inspect.signature(getattr(rp, name)).bind_partial(**{one.arg: 0 for one in keywords if one.arg})
+                    case ast.Attribute(value=ast.Name(id="rp"), attr=name):
+                        assert hasattr(rp, name), f"{where}: rannpde has no {name}"
+
+
+def has(module: str, name: str) -> bool:
+    return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
 
 
 def test_links_lead_somewhere():

@@ -370,9 +370,9 @@ class OuterIterations:
                 degree = ", or a larger degree" if self.unknowns.bases else ""
                 return Status.RESIDUAL_TOO_LARGE, f"{missed}: {remedy}, give a larger noise{degree}"
         left = fit.rows.constraint_residuals
-        excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
-        if excess > self.settings.constraint_excess:
-            missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
+        relative = self.settings.constraint_tolerance * float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
+        if relative > self.settings.residual_tolerance:
+            missed = f"missed by {relative:.1e} of their size"
             remedy = "give a larger degree, or conditions that agree"
             return Status.RESIDUAL_TOO_LARGE, f"the conditions on unknown functions alone are {missed}; {remedy}"
         if not self.agreed:
