@@ -117,8 +117,12 @@ BELOW_IN_PDE = {
         "polynomials",
     },
     "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow", "trefftz", "weak"},
+    "identification": STATED
+    | {"monitor", "solution", "forward_model", "cells", "lines", "paths", "inverse", "selection"},
+    "solve_table": {"identification", "selection"},
     "solve": STATED
     | {
+        "identification",
         "discontinuities",
         "flow",
         "outputs",

@@ -465,7 +465,7 @@ class Solution:
     def save(self, path: PathLike, exact: bool = False) -> Path:
         """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
 
-        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        Large tables of Fourier modes are rounded to a twentieth of the estimated error, which makes files many times
         smaller; ``exact=True`` keeps every bit.
         """
         header, arrays = self.pack(exact)
