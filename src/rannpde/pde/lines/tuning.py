@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE, StepControl
-from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE
+from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE, UNSOLVED_RESIDUAL
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class LinesTuning:
     tolerance_factor: float = 2.0
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6
-    residual_tolerance: float = 0.3
+    residual_tolerance: float = UNSOLVED_RESIDUAL
     error_share: float = 0.5
     refinement: float = 1.15
 

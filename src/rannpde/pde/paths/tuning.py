@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import GAIN
+
 
 @dataclass(frozen=True)
 class PathsTuning:
@@ -33,6 +35,6 @@ class PathsTuning:
     softness: tuple[float, ...] = (0.4, 0.8, 1.6)
     penalty: float = 1e-9
     sparse: float = 0.3
-    gain: float = 1.25
+    gain: float = 1 / GAIN
     memory: int = 400 * 2**20
     block: int = 2**20
