@@ -57,7 +57,7 @@ class PressedAt(Watch):
     def check(self):
         PressedAt.count += 1
         if PressedAt.count == PressedAt.when:
-            self.budget.interrupt.press()
+            self.budget.press()
         super().check()
 
 
@@ -168,8 +168,7 @@ def test_the_default_is_half_of_what_is_free():
 
 def test_a_watch_raises_at_the_deadline_and_once_more_at_the_latest_moment(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
-    budget = Budget(seconds=10.0, started=100.0)
+    budget = Budget(seconds=10.0, started=100.0, clock=lambda: now[0])
     with watched(budget):
         checkpoint()
         now[0] = 110.1
@@ -186,8 +185,7 @@ def test_a_watch_raises_at_the_deadline_and_once_more_at_the_latest_moment(monke
 
 def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
-    budget = Budget(seconds=10.0, started=0.0)
+    budget = Budget(seconds=10.0, started=0.0, clock=lambda: now[0])
     budget.speeds.known["qr"] = 1e9
     with watched(budget):
         with factorising("qr", 5e9):
@@ -211,6 +209,6 @@ def test_a_budget_within_another_shares_its_interrupt():
     monitor = Monitor(None, Budget(seconds=100.0))
     inner = monitor.within(0.5).rest()
     assert 45 < inner.budget.remaining < 51
-    monitor.budget.interrupt.press()
+    monitor.budget.press()
     assert inner.exhausted
     assert inner.ending is Status.INTERRUPTED

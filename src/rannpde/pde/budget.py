@@ -4,6 +4,10 @@
 first checkpoint raises ``Ended``, whoever holds something usable catches it, and assembles the result; only when that
 takes too long (``GRACE``), ``Ended`` is raised once more, and the solve gives back what it has. Ctrl-C moves the
 deadline to the present moment: it goes the same way, so that it can never fall into the middle of an assignment.
+
+Time is that of a clock on the wall, since this is what a person waits for. ``timed_by(time.process_time)`` measures
+budgets by the processor's time of this process instead, so that what a solve finds within its seconds does not depend
+on what else the machine does: tests and comparisons of solvers want that.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -38,15 +43,36 @@ MEMORY_INTERVAL = 0.05
 """Seconds between two looks at the memory that the process holds."""
 
 
+Clock = Callable[[], float]
+"""Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` tell them."""
+
+_CLOCK: ContextVar[Clock] = ContextVar("clock", default=perf_counter)
+"""The clock of the budgets that are made now."""
+
+
+@contextmanager
+def timed_by(clock: Clock) -> Iterator[None]:
+    """Budgets that are made within the block are measured by this clock, in whatever thread they are asked.
+
+    >>> from time import process_time, sleep
+    >>> with timed_by(process_time):
+    ...     budget = Budget(seconds=60.0)
+    >>> sleep(0.05)  # the processor rests meanwhile
+    >>> budget.elapsed < 0.05
+    True
+    """
+    token = _CLOCK.set(clock)
+    try:
+        yield
+    finally:
+        _CLOCK.reset(token)
+
+
 class Interrupt:
     """Whether Ctrl-C was pressed, and when; shared by all budgets of a solve."""
 
     def __init__(self) -> None:
         self.pressed: float | None = None
-
-    def press(self) -> None:
-        """End the solve at its next checkpoint."""
-        self.pressed = perf_counter()
 
 
 class MeasuredSpeeds:
@@ -55,19 +81,19 @@ class MeasuredSpeeds:
     def __init__(self) -> None:
         self.known: dict[str, float] = {}
 
-    def predicted(self, flops: float, kind: str) -> float:
+    def predicted(self, flops: float, kind: str, clock: Clock) -> float:
         """Seconds that so many operations will take."""
         if kind not in self.known:
-            self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed()
+            self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed(clock)
         return flops / self.known[kind]
 
-    def _product_speed(self) -> float:
+    def _product_speed(self, clock: Clock) -> float:
         """Operations per second of a product of two matrices."""
         if "product" not in self.known:
             matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
-            begin = perf_counter()
+            begin = clock()
             matrix @ matrix
-            self.record(2.0 * PROBE_SIZE**3, "product", perf_counter() - begin)
+            self.record(2.0 * PROBE_SIZE**3, "product", clock() - begin)
         return self.known["product"]
 
     def record(self, flops: float, kind: str, seconds: float) -> None:
@@ -79,26 +105,28 @@ class Budget:
     """The time and the memory that a solve may take.
 
     seconds : time allowed from the moment at which the budget was made; None for no limit
-    started : that moment, in seconds of ``time.perf_counter``
+    started : that moment, in seconds of the clock
     memory : bytes allowed beyond those that the process held at that moment; None for no limit
     held : bytes that it held then
     interrupt, speeds : shared by the budgets of all parts of a solve
+    clock : what tells the time, that of ``timed_by`` unless given
 
     >>> Budget(seconds=60.0).exhausted
     False
     """
 
     seconds: float | None = None
-    started: float = field(default_factory=lambda: perf_counter())
+    started: float = field(default_factory=lambda: _CLOCK.get()())
     memory: float | None = None
     held: float = field(default_factory=lambda: resident_memory() or 0.0)
     interrupt: Interrupt = field(default_factory=Interrupt, compare=False)
     speeds: MeasuredSpeeds = field(default_factory=MeasuredSpeeds, compare=False)
+    clock: Clock = field(default_factory=lambda: _CLOCK.get(), compare=False)
 
     @property
     def elapsed(self) -> float:
         """Seconds since the budget was made."""
-        return perf_counter() - self.started
+        return self.clock() - self.started
 
     @property
     def deadline(self) -> float:
@@ -109,12 +137,16 @@ class Budget:
     @property
     def remaining(self) -> float:
         """Seconds that are left, never negative; infinite where there is no limit."""
-        return max(self.deadline - perf_counter(), 0.0)
+        return max(self.deadline - self.clock(), 0.0)
 
     @property
     def exhausted(self) -> bool:
         """Whether the time is used up, or the caller has interrupted the solve."""
-        return perf_counter() > self.deadline
+        return self.clock() > self.deadline
+
+    def press(self) -> None:
+        """End the solve at its next checkpoint, as Ctrl-C does."""
+        self.interrupt.pressed = self.clock()
 
     @property
     def interrupted(self) -> bool:
@@ -139,10 +171,13 @@ class Watch:
         self.budget = budget
         self.raised = 0
         self.shortage = ""
-        self.looked = perf_counter()
+        self.looked = self.now()
+
+    def now(self) -> float:
+        return self.budget.clock()
 
     def check(self) -> None:
-        now = perf_counter()
+        now = self.now()
         if self.raised == 0 and now > self.budget.deadline:
             self._end()
         if self.raised == 1 and now > self.budget.latest:
@@ -168,16 +203,16 @@ class Watch:
     def begin(self, flops: float, kind: str) -> None:
         if flops < TIMED_FLOPS or self.raised > 1:
             return
-        predicted = self.budget.speeds.predicted(flops, kind)
+        predicted = self.budget.speeds.predicted(flops, kind, self.budget.clock)
         limit = self.budget.deadline if self.raised == 0 else self.budget.latest
         share, seconds = GRACE
-        if perf_counter() + predicted > limit + share * (limit - self.budget.started) + seconds:
+        if self.now() + predicted > limit + share * (limit - self.budget.started) + seconds:
             self._end()
 
     def affordable(self, share: float, kind: str) -> float:
         if self.budget.seconds is None:
             return float("inf")
-        return share * self.budget.remaining / self.budget.speeds.predicted(1.0, kind)
+        return share * self.budget.remaining / self.budget.speeds.predicted(1.0, kind, self.budget.clock)
 
     def finish(self, flops: float, kind: str, seconds: float) -> None:
         if flops >= TIMED_FLOPS:
@@ -209,7 +244,7 @@ def watched(budget: Budget) -> Iterator[Watch]:
     def handler(number: int, frame: FrameType | None) -> None:
         if budget.interrupt.pressed is not None:
             raise KeyboardInterrupt
-        budget.interrupt.press()
+        budget.press()
 
     if replaced:
         signal.signal(signal.SIGINT, handler)
