@@ -1,8 +1,9 @@
 """Long runs of many random problems: each in a process of its own, results in a file as they come.
 
 A process of its own is limited to so many seconds of the processor's time, whatever it does: a solve that never returns
-is seen and counted, and so is one that takes its process with it. Budgets within it are measured by the processor's time
-too, so that the result does not depend on what else the machine does. A run that was stopped goes on where it ended.
+is seen and counted, and so is one that takes its process with it. Budgets within it are measured by the processor's
+time too, so that the result does not depend on what else the machine does. A run that was stopped goes on where it
+ended.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python tests/honesty/hunt.py --count 1000 --first 0 --seconds 10 [--families pulse,layer] [--record FILE]
 
 Prints every defect with its seed and statement as it is found, and a table at the end (or at Ctrl-C). A single case
-again: ``--first SEED --count 1``, with the same families. Seconds are those of the processor. Each case has a process of
-its own, and what is in the record is not done again.
+again: ``--first SEED --count 1``, with the same families. Seconds are those of the processor. Each case has a process
+of its own, and what is in the record is not done again.
 """
 
 from __future__ import annotations

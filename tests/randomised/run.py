@@ -3,8 +3,8 @@
     python tests/randomised/run.py --count 1000 --first 0 --seconds 30 --workers 2 --record build/randomised.jsonl
 
 Prints every defect with its seed and statement as it is found, and a table at the end. One problem again:
-``--first SEED --count 1``. Seconds are those of the processor. What is in the record is not done again. The exit code is
-1 where there is a defect.
+``--first SEED --count 1``. Seconds are those of the processor. What is in the record is not done again. The exit code
+is 1 where there is a defect.
 """
 
 from __future__ import annotations

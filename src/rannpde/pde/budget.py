@@ -12,26 +12,23 @@ on what else the machine does: tests and comparisons of solvers want that.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 from types import FrameType
 
 import numpy as np
 
 from rannpde.checkpoints import Cause, Ended, guarded
+from rannpde.pde.memory import readable, resident_memory
 
 GRACE = (0.1, 0.5)
 """Share of the time allowed, and seconds, within which a result is assembled after the deadline: half of the overrun
 that is promised (20 % and 1 s), since what comes after it takes time too."""
-MEMORY_SHARE = 0.5
-"""Of the memory that is free, which a solve may take unless it is told another limit."""
 TIMED_FLOPS = 1e8
 """Operations of a factorisation whose time is measured and predicted: smaller ones take milliseconds."""
 FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15, "lu": 0.6}
@@ -43,15 +40,15 @@ MEMORY_INTERVAL = 0.05
 """Seconds between two looks at the memory that the process holds."""
 
 
-Clock = Callable[[], float]
+TimeSource = Callable[[], float]
 """Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` tell them."""
 
-_CLOCK: ContextVar[Clock] = ContextVar("clock", default=perf_counter)
+_CLOCK: ContextVar[TimeSource] = ContextVar("clock", default=perf_counter)
 """The clock of the budgets that are made now."""
 
 
 @contextmanager
-def timed_by(clock: Clock) -> Iterator[None]:
+def timed_by(clock: TimeSource) -> Iterator[None]:
     """Budgets that are made within the block are measured by this clock, in whatever thread they are asked.
 
     >>> from time import process_time, sleep
@@ -81,13 +78,13 @@ class MeasuredSpeeds:
     def __init__(self) -> None:
         self.known: dict[str, float] = {}
 
-    def predicted(self, flops: float, kind: str, clock: Clock) -> float:
+    def predicted(self, flops: float, kind: str, clock: TimeSource) -> float:
         """Seconds that so many operations will take."""
         if kind not in self.known:
             self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed(clock)
         return flops / self.known[kind]
 
-    def _product_speed(self, clock: Clock) -> float:
+    def _product_speed(self, clock: TimeSource) -> float:
         """Operations per second of a product of two matrices."""
         if "product" not in self.known:
             matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
@@ -121,7 +118,7 @@ class Budget:
     held: float = field(default_factory=lambda: resident_memory() or 0.0)
     interrupt: Interrupt = field(default_factory=Interrupt, compare=False)
     speeds: MeasuredSpeeds = field(default_factory=MeasuredSpeeds, compare=False)
-    clock: Clock = field(default_factory=lambda: _CLOCK.get(), compare=False)
+    clock: TimeSource = field(default_factory=lambda: _CLOCK.get(), compare=False)
 
     @property
     def elapsed(self) -> float:
@@ -254,37 +251,3 @@ def watched(budget: Budget) -> Iterator[Watch]:
     finally:
         if replaced:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def resident_memory() -> float | None:
-    """Bytes that this process holds in memory; None where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def default_memory() -> float | None:
-    """Half of the bytes that are free; None where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    try:  # a container may have less
-        folder = Path("/sys/fs/cgroup")
-        limit, used = (float((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
-        free = min(free, max(limit - used, 0.0))
-    except (OSError, ValueError):
-        pass
-    return MEMORY_SHARE * free
-
-
-def readable(size: float) -> str:
-    """A number of bytes as a person says it.
-
-    >>> readable(2.5e9), readable(3e6)
-    ('2.5 GB', '3 MB')
-    """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

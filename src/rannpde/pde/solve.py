@@ -24,7 +24,7 @@ from rannpde.errors import (
     require,
     suggestion,
 )
-from rannpde.pde.budget import Budget, default_memory, watched
+from rannpde.pde.budget import Budget, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.discontinuities import shock_advice
@@ -40,6 +40,7 @@ from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
+from rannpde.pde.memory import default_memory
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.outputs.goal import goal_tolerances, solve_by_adjoints, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths

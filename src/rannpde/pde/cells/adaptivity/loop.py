@@ -156,9 +156,11 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
+                remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
+                if self._blow_up is not None:
+                    remedy = self._singularity
                 raise InputError(
-                    f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
-                    "with a formula for each field for which every term is finite"
+                    f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
                 ) from error
             raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the one before is whole
@@ -249,6 +251,12 @@ class CellsLoop:
         if self.integration is not None:
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
+
+    @property
+    def _singularity(self) -> str:
+        """Where the solution becomes infinite or singular, and what to do."""
+        where = f"{self.problem.domain.names[0]} = {self._blow_up:.6g}"
+        return f"the solution seems to become infinite or singular at {where}; end the interval before it"
 
     @property
     def _blow_up(self) -> float | None:
@@ -381,8 +389,7 @@ class CellsLoop:
             count = len(self.estimator.iterations)
             return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
         if status is Status.BLOW_UP:
-            where = f"{self.problem.domain.names[0]} = {self._blow_up:.6g}"
-            return f"the solution seems to become infinite or singular at {where}; end the interval before it"
+            return self._singularity
         amplification = max(self.stability, self.turning)
         if status is Status.UNDETERMINED and self.several_slopes:
             return (
