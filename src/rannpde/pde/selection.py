@@ -52,8 +52,9 @@ METHODS: dict[
 WITHOUT_MODEL = ("trefftz", "flow", "weak")
 """Methods that have no model of a solution on a fixed discretisation, which identification needs."""
 AGREEMENT_POINTS = 2000
-"""Points at which two methods are compared: the solution of the later one must lie within ESTIMATOR_FACTOR times the estimate of the
-earlier one to be taken in its place, since least squares of the strong form alone may converge to a wrong function."""
+"""Points at which two methods are compared. The solution of the later one is taken only where it differs from that of
+the earlier one by at most ESTIMATOR_FACTOR times the estimate: least squares of the strong form alone may converge to a
+wrong function."""
 
 
 def solve_by_methods(
