@@ -1,4 +1,4 @@
-"""SOLVE: two independent models of one resolution, and fresh paths that judge them."""
+"""SOLVE: two independent models of one resolution, and fresh paths that measure their error."""
 
 from __future__ import annotations
 
