@@ -22,7 +22,7 @@ from rannpde.rounding import EPS
 
 COARSE = EPS**0.125
 """1e-2: two digits of the response tell whether its terms cancel by more."""
-POINTS = 1000
+ZERO_POINTS = 1000
 """Points at which a solution is zero, or terms are compared with their sum."""
 
 
@@ -34,7 +34,7 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
     problem = solution.stated
     if not solution.converged or not _may_be_singular(problem):
         return solution
-    points = problem.domain.sample(POINTS, rng=20_071)
+    points = problem.domain.sample(ZERO_POINTS, rng=20_071)
     probe = None if np.any(solution.function(points)) else loaded(problem)
     if probe is None:
         return solution
@@ -85,12 +85,12 @@ def loaded(problem: Problem) -> Problem | None:
 
 def cancellation(problem: Problem, state: State) -> float:
     """Return the size of the terms of linear equations relative to that of their sum, the largest over equations."""
-    points = problem.domain.sample(POINTS, rng=20_072)
+    points = problem.domain.sample(ZERO_POINTS, rng=20_072)
     ratios = []
     for term in problem.interior:
         jets = jets_of(state, problem.fields, points, term.expression.jets)
         value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
-        summands = [partial * jets[jet] for partial, jet in zip(partials, term.expression.jets, strict=True)]
-        load = root_mean_square(sum(summands) - value)  # what the equation is without its fields
-        ratios.append(root_mean_square(sum(map(np.abs, summands))) / max(load, np.finfo(float).tiny))
+        summands = np.array([partial * jets[jet] for partial, jet in zip(partials, term.expression.jets, strict=True)])
+        load = root_mean_square(summands.sum(axis=0) - value)  # what the equation is without its fields
+        ratios.append(root_mean_square(np.abs(summands).sum(axis=0)) / max(load, np.finfo(float).tiny))
     return max(ratios)

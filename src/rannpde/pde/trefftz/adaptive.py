@@ -19,8 +19,8 @@ from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.rounding import EPS
 from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
+from rannpde.rounding import EPS
 
 INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
@@ -33,6 +33,9 @@ class RowSystem(Protocol):
 
     @property
     def count(self) -> int: ...
+
+    @property
+    def data(self) -> float: ...
 
     def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
@@ -199,8 +202,7 @@ class AdaptiveTrefftz:
     ) -> TrefftzState:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
-        data = float(np.linalg.norm(rows.rhs * rows.weights))
-        found = rows.solved(self.tuning.cutoff)
+        data, found = rows.data, rows.solved(self.tuning.cutoff)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
