@@ -19,6 +19,7 @@ from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.history import FlowHistory
 from rannpde.pde.flow.pressure import entering
 from rannpde.pde.flow.recognition import flow_formulation
+from rannpde.pde.flow.scalar_fluxes import bounded_scalar_fluxes
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
@@ -26,6 +27,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.fluxes import FluxRecord
 from rannpde.pde.weak.history import WeakIteration
 from rannpde.pde.weak.method import LOSS_POINTS
 from rannpde.pde.weak.settings import WeakSettings
@@ -134,7 +136,10 @@ class Flow:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
             last = records[: here + 1]
             series = tuple(one.series for one in last[:-3:-1] if one.series is not None)
-            history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series)
+            fluxes = bounded_scalar_fluxes(
+                form, [FluxRecord(one.fluxes, one.indicator) for one in last], self.settings.trust
+            )
+            history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series, fluxes)
             return self._solution(problem, form, discretisation, outcome, history, monitor, why, status, detail)
 
         def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
@@ -144,7 +149,7 @@ class Flow:
                     float(estimate), monitor.elapsed, 0 if state.series else discretisation.newton_steps,
                 )
             )  # fmt: skip
-            records.append(ForceRecord(state.forces, state.relative_indicator, state.series))
+            records.append(ForceRecord(state.forces, state.relative_indicator, state.series, state.fluxes))
             kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
