@@ -9,7 +9,7 @@ from rannpde.pde.flow.scalars import AXES
 from rannpde.pde.statement.expression import Expression, Jet
 
 
-def constant(name: str, partial: sympy.Expr, what: str) -> float:
+def constant_coefficient(name: str, partial: sympy.Expr, what: str) -> float:
     """A coefficient that is a number."""
     if partial.free_symbols or partial.atoms(sympy.Function):
         raise NoFlow(f"{what} of equation {name!r} is not constant")

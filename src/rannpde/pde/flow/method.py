@@ -39,8 +39,9 @@ class Flow:
     """Solve Stokes' and Navier and Stokes' equations in the plane with velocities that are curls of random networks.
 
     For two momentum equations with a constant viscosity and ∇·u = 0, with velocities, tractions (outflow) or slip on
-    the sides (docs/flow.md). The velocity is exactly divergence-free, fluxes across faces are equal from both sides,
-    and forces on sides (``solution.history.forces``) rest on the weak residual.
+    the sides, and any number of scalars that the flow carries, as temperature with buoyancy (docs/flow.md). The
+    velocity is exactly divergence-free, fluxes across faces are equal from both sides, and forces on sides
+    (``solution.history.forces``) rest on the weak residual.
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -87,7 +88,8 @@ class Flow:
         form = _form(problem)
         rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
-        if rough.corners.points or tractions or not is_box(form.problem.domain) or problem.free_constants:
+        shaped = rough.corners.points or not is_box(form.problem.domain)
+        if shaped or tractions or form.scalars or problem.free_constants:
             return ()  # a pressure without a level gets the mean zero here, where least squares would refuse it
         return ("its solution is smooth, where least squares of the strong form give more digits",)
 
@@ -201,6 +203,8 @@ class Flow:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
             told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
+        if discretisation.still and form.scalars:
+            told_form.append("the fluid is at rest; where that is unstable, other flows satisfy all this too")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
         if (

@@ -125,7 +125,7 @@ def flow_network(tree: CellNode, local: FlowCells, weights: Array) -> CellNetwor
     then of as many pressures, and of each scalar. The outputs are the fields, flow by flow."""
     homes = np.zeros(len(tree.leaves), dtype=int)
     homes[local.mesh.leaves] = np.arange(local.mesh.count)
-    whole = output_weights(local, _Weighted(weights))  # (C, columns, f F)
+    whole = output_weights(local, CellWeights(weights))  # (C, columns, f F)
     features, count = local.layer.features, weights.shape[1] // local.fields
     (hx, hy), (x, y, p) = local.mesh.halfwidths.T[:, :, None, None], local.form.columns
     root = np.sqrt(features.width)  # by which the columns of a network are smaller than cosines
@@ -142,7 +142,9 @@ def flow_network(tree: CellNode, local: FlowCells, weights: Array) -> CellNetwor
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighted:
+class CellWeights:
+    """Weights (C, F, k) of any functions of cells."""
+
     weights: Array
 
 

@@ -9,7 +9,7 @@ import sympy
 
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.flow.equations import constant, lower_order
+from rannpde.pde.flow.equations import constant_coefficient, lower_order
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.scalar_recognition import carried_scalars, check_scalars, transported
 from rannpde.pde.flow.scalars import AXES
@@ -88,7 +88,7 @@ def _pressure_gradient(name: str, expression: Expression, pressure: str) -> tupl
     found = [(jet, p) for jet, p in found if p != 0]
     if len(found) != 1 or found[0][0].order != 1:
         raise NoFlow(f"equation {name!r} does not have one first derivative of {pressure!r}")
-    return found[0][0].index.index(1), 1 / constant(name, found[0][1], "the coefficient of the pressure")
+    return found[0][0].index.index(1), 1 / constant_coefficient(name, found[0][1], "the coefficient of the pressure")
 
 
 def _momentum(
@@ -100,7 +100,7 @@ def _momentum(
         if jet.order > 2:
             raise NoFlow(f"equation {name!r} has derivatives of order above two")
         if jet.order == 2 and partial != 0:
-            second[jet] = factor * constant(name, partial, "the viscosity")
+            second[jet] = factor * constant_coefficient(name, partial, "the viscosity")
     own, other = velocity[component], velocity[1 - component]
     along, across = tuple(2 * a for a in AXES[component]), tuple(2 * a for a in AXES[1 - component])
     viscosity = -second.pop(Jet(own, across), 0.0)

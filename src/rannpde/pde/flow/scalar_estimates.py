@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.matrices import FlowState
+from rannpde.pde.flow.pressure import CellWeights
 from rannpde.pde.flow.scalars import Carried, transport
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.rounding import COMPUTED
-
-
-@dataclass(frozen=True, eq=False)
-class _Weighted:
-    weights: Array
 
 
 def scalar_indicators(system: FlowSystem, state: FlowState) -> Array:
@@ -26,7 +20,7 @@ def scalar_indicators(system: FlowSystem, state: FlowState) -> Array:
     """
     local, form, mesh = system.local, system.form, system.mesh
     indices = [(i, j) for i in range(3) for j in range(3 - i)]
-    weighted = _Weighted(np.concatenate([state.stream[:, None], state.scalars], axis=1))
+    weighted = CellWeights(np.concatenate([state.stream[:, None], state.scalars], axis=1))
     points, weights, owners, tables = sampled(local, weighted, indices)
     velocity = np.stack([tables[0, 1][:, 0], -tables[1, 0][:, 0]])
     slopes = np.stack([tables[1, 0][:, 1:].T, tables[0, 1][:, 1:].T], axis=1)

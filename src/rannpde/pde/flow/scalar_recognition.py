@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from rannpde.domains.boundary.sides import Side
-from rannpde.pde.flow.equations import constant, lower_order
+from rannpde.pde.flow.equations import constant_coefficient, lower_order
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.scalars import TransportedScalar
 from rannpde.pde.problem.problem import Problem
@@ -41,7 +41,7 @@ def transported(problem: Problem, name: str, field: str, velocity: tuple[str, st
         if jet.order > 2 or (jet.field == pressure and partial != 0):
             raise NoFlow(f"equation {name!r} has derivatives of order above two or the pressure {pressure!r}")
         if jet.order == 2 and partial != 0:
-            second[jet] = constant(name, partial, f"the diffusivity of {field!r}")
+            second[jet] = constant_coefficient(name, partial, f"the diffusivity of {field!r}")
     along = [second.pop(Jet(field, index), 0.0) for index in ((2, 0), (0, 2))]
     if second or abs(along[0] - along[1]) > COMPUTED * abs(along[0]):
         raise NoFlow(f"the second derivatives of equation {name!r} are no multiple of the Laplacian of {field!r}")

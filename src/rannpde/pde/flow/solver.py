@@ -100,7 +100,7 @@ class FlowDiscretisation:
         self.newton_steps = 0
         self.failure: FlowFailure | None = None
         self.gap = 0.0
-        self.vanishing = False
+        self.vanishing = self.still = False
 
     @property
     def most_degree(self) -> int:
@@ -260,7 +260,7 @@ class FlowDiscretisation:
             before.values, now.values, self.form.columns, now.stress, length / self.form.viscosity, self.tol
         )
         pressed = pressed and not self.corners.jumps  # where the velocity jumps, the pressure is not in L²
-        self.vanishing = found.vanishing and pressed
+        self.vanishing, self.still = found.vanishing and pressed, found.still
         change = max(found.velocity, found.pressure) if pressed else found.velocity
         for column in self.form.scalar_columns:
             gap, size = (root_mean_square(one[:, column]) for one in (now.values - before.values, now.values))
@@ -308,12 +308,14 @@ class FlowDiscretisation:
 class FlowDifference:
     """Relative differences of two flows: of the velocity as a vector, and of the pressure.
 
-    vanishing : whether the pressure is no larger than its differences, and is compared with the viscous stress
+    vanishing : whether the pressure is no larger than its differences, and is compared with the viscous stress; still :
+    whether the velocity is no larger than its differences
     """
 
     velocity: float
     pressure: float
     vanishing: bool
+    still: bool = False
 
 
 def flow_difference(
@@ -338,4 +340,4 @@ def flow_difference(
     if zero[1]:
         sizes[1] = max(sizes[1], stress)
     found = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
-    return FlowDifference(found[0], found[1], zero[1])
+    return FlowDifference(found[0], found[1], zero[1], zero[0])
