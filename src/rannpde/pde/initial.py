@@ -22,10 +22,10 @@ from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.time.integrator import blows_up
-from rannpde.rounding import ROUNDED
+from rannpde.rounding import EPS, ROUNDED
 
-TOLERANCE = 1e-7
-"""Relative tolerance of the guess, far inside the region from which Newton's method converges."""
+TOLERANCE = EPS**0.5
+"""Relative tolerance of the guess: one step of Newton's method, which squares errors, leaves rounding."""
 SMALL = 1e-2
 """Absolute tolerance of the guess, relative to its relative tolerance and the initial values."""
 EVALUATIONS = 100_000

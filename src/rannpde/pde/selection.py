@@ -21,6 +21,7 @@ from rannpde.pde.polynomials.method import Polynomials
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.tolerance import EFFECTIVITY
 from rannpde.pde.trefftz.method import Trefftz
 from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
@@ -50,9 +51,9 @@ METHODS: dict[
 
 WITHOUT_MODEL = ("trefftz", "flow", "weak")
 """Methods that have no model of a solution on a fixed discretisation, which identification needs."""
-AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
-"""Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
-earlier one to be taken in its place: least squares of the strong form alone may converge to a wrong function."""
+AGREEMENT_POINTS = 2000
+"""Points at which two methods are compared: the solution of the later one must lie within EFFECTIVITY estimates of the
+earlier one to be taken in its place, since least squares of the strong form alone may converge to a wrong function."""
 
 
 def solve_by_methods(
@@ -139,7 +140,7 @@ def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
         return True
     points = problem.domain.sample(AGREEMENT_POINTS, rng=20_072)
     difference = relative_difference(earlier.function(points), later.function(points))
-    return difference <= AGREEMENT * max(earlier.estimate, later.estimate)
+    return difference <= EFFECTIVITY * max(earlier.estimate, later.estimate)
 
 
 def _with_why(choice: Choice, why: str) -> Choice:

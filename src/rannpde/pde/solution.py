@@ -25,6 +25,7 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
 from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_arrays, named_values
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 if TYPE_CHECKING:
     import pandas
@@ -43,10 +44,9 @@ LARGE_RESIDUAL_NOTE = (
     "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
     "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
 )
-ROUNDING_SHARE = 0.1
-"""Part of the estimated error that rounding in files may add."""
-ROUGHEST_ROUNDING = 1e-3
-"""No file is rounded by more than this, however rough the solution: pictures of it stay the same."""
+ROUGHEST_ROUNDING = 1 / (4 * 256)
+"""No file is rounded by more than this, however rough the solution: pictures of it, with 256 levels of a colour, stay
+the same."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -465,7 +465,7 @@ class Solution:
     def save(self, path: PathLike, exact: bool = False) -> Path:
         """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
 
-        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        Large tables of Fourier modes are rounded to a twentieth of the estimated error, which makes files many times
         smaller; ``exact=True`` keeps every bit.
         """
         header, arrays = self.pack(exact)
@@ -476,7 +476,7 @@ class Solution:
         if isinstance(self.function, RoundedFunction) and not exact:
             # where nothing is known of the error, single precision is more than the solution is worth
             single = float(np.finfo(np.float32).eps)
-            justified = min(ROUNDING_SHARE * self.estimate, ROUGHEST_ROUNDING)
+            justified = min(ALGEBRA_SHARE * self.estimate, ROUGHEST_ROUNDING)
             function, arrays = self.function.pack(justified if isfinite(self.estimate) else single)
         else:
             function, arrays = self.function.pack()

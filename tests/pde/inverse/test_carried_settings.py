@@ -11,11 +11,11 @@ import rannpde as rp
 from rannpde.pde.cells import model as cells_model
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.forward_model import ModelRequest
+from rannpde.pde.identification import ForwardSolver
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.sensitivities import reintegration
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
-from rannpde.pde.solve import ForwardSolver
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.tolerance import ALGEBRA_SHARE, TIME_SHARE
 

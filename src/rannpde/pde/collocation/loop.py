@@ -18,6 +18,7 @@ from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
+from rannpde.pde.tolerance import EFFECTIVITY
 
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
@@ -183,7 +184,7 @@ class CollocationLoop:
 
     def _conclusion(self, estimate: float) -> tuple[Status, str]:
         owner, best = self.owner, self.best
-        tolerance = max(owner.tuning.residual_tolerance, 3 * owner.tol)
+        tolerance = max(owner.tuning.residual_tolerance, EFFECTIVITY * owner.tol)
         free = self._undetermined() if estimate > owner.tol else ""
         if free:
             return Status.UNDETERMINED, free

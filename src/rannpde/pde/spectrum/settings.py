@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import RESIDUAL_TOLERANCE
+
 
 @dataclass(frozen=True)
 class SpectrumSettings:
@@ -39,7 +41,7 @@ class SpectrumSettings:
     same: float = 1e-6
     rounding: float = 4.0
     trust: float = 2.0
-    residual_limit: float = 1e-2
+    residual_limit: float = RESIDUAL_TOLERANCE
     coefficient_tail: float = 1e-7
     shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.2))
     shape_rounding: float = 16.0
