@@ -22,6 +22,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.corners import flow_corners
+from rannpde.pde.flow.difference import flow_difference
 from rannpde.pde.flow.forces import ForceSeries
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
@@ -302,42 +303,3 @@ class FlowDiscretisation:
             return least
         wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
         return int(np.clip(ceil(wanted), least, most))
-
-
-@dataclass(frozen=True)
-class FlowDifference:
-    """Relative differences of two flows: of the velocity as a vector, and of the pressure.
-
-    vanishing : whether the pressure is no larger than its differences, and is compared with the viscous stress; still :
-    whether the velocity is no larger than its differences
-    """
-
-    velocity: float
-    pressure: float
-    vanishing: bool
-    still: bool = False
-
-
-def flow_difference(
-    before: Array, now: Array, columns: tuple[int, int, int], stress: float, driven: float, tol: float
-) -> FlowDifference:
-    """Compare two flows (M, fields); columns : those of the velocity and the pressure.
-
-    stress : root mean square of ν ∇u; driven : velocity that differences of pressure alone would drive, over their size
-
-    A component that vanishes has no size of its own. Nor has a pressure that cannot be told from zero, as in Couette's
-    flow: it is one part of the stress. A velocity that cannot be told from zero, of a fluid at rest, is rounding of
-    what the pressure would drive.
-    """
-    if not (np.isfinite(before).all() and np.isfinite(now).all()):
-        return FlowDifference(np.inf, np.inf, False)
-    parts = (list(columns[:2]), [columns[2]])
-    gaps = [root_mean_square((before - now)[:, part]) for part in parts]
-    sizes = [root_mean_square(now[:, part]) for part in parts]
-    zero = [size <= 2 * gap for size, gap in zip(sizes, gaps, strict=True)]
-    if zero[0]:
-        sizes[0] = max(sizes[0], COMPUTED / tol * driven * sizes[1])
-    if zero[1]:
-        sizes[1] = max(sizes[1], stress)
-    found = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
-    return FlowDifference(found[0], found[1], zero[1], zero[0])
