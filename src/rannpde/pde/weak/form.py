@@ -55,6 +55,7 @@ class WeakForm:
     twist (K, F, d, d) : what was added to the diffusion, antisymmetric in the last two, so that conditions are natural
     symmetric : whether the bilinear form is symmetric
     quasilinear : the non-linear form of which this is the linearisation at a nominal state; None of a linear problem
+    conditions : those of the problem, or of some of its fields; None for all
     """
 
     problem: Problem
@@ -62,6 +63,7 @@ class WeakForm:
     twist: Array
     symmetric: bool
     quasilinear: QuasilinearForm | None = None
+    conditions: tuple[Term, ...] | None = None
 
     @property
     def fields(self) -> int:
@@ -70,7 +72,7 @@ class WeakForm:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The conditions."""
-        return self.problem.constraints
+        return self.problem.constraints if self.conditions is None else self.conditions
 
     @cached_property
     def stiffness_ratio(self) -> float:
