@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log2
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import SuperLU, splu
 
 from rannpde.arrays import Array
@@ -63,7 +65,7 @@ class TraceFactors:
 class HybridSystem:
     """One linear solve of the weak form on a mesh.
 
-    keep : whether matrices and factors are kept for the adjoint (``adjoint_solution``): those of the cells in
+    keep : whether matrices and factors are kept for the adjoint and for further loads: those of the cells in
         ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
         traces
     """
@@ -129,8 +131,29 @@ class HybridSystem:
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(self.mesh.faces, fields, m)
         if motions is not None and len(motions):
-            self._centre(weights, shaped, motions)
+            self.centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self.jumps(weights, shaped), np.concatenate(inside))
+
+    def solved(self, load: Array, on_traces: Array) -> tuple[Array, Array]:
+        """Weights (C, F, k) and traces (N, F, m) of further loads of their shapes, by the matrices that were kept."""
+        flat, right = load.reshape(len(load), -1), on_traces.reshape(-1).copy()
+        own = np.empty_like(flat)
+        for (batch, found, _), factors in zip(self.eliminations, self._cell_factors, strict=True):
+            for kind, one in enumerate(factors):
+                mine = batch.cells[found.same == kind]
+                own[mine] = lu_solve(one, flat[mine].T).T
+            if batch.faces:
+                np.subtract.at(right, self.local.dofs(batch), by_kind(found.lower, found.same, own[batch.cells]))
+        traces = right if self.factors is None else self.factors.solve(right)
+        for batch, found, response in self.eliminations:
+            if batch.faces:
+                own[batch.cells] -= by_kind(response, found.same, traces[self.local.dofs(batch)])
+        return own.reshape(load.shape), traces.reshape(on_traces.shape)
+
+    @cached_property
+    def _cell_factors(self) -> list[list[tuple[Array, Array]]]:
+        """Factors of the matrices of the kinds of cells that were kept."""
+        return [[lu_factor(square) for square in found.square] for _, found, _ in self.eliminations]
 
     def _factorised(self, matrix: sparse.csc_matrix, block: int) -> TraceFactors:
         """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
@@ -155,7 +178,7 @@ class HybridSystem:
             found.load,
         )  # fmt: skip
 
-    def _centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
+    def centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
         """Take the free motions out of a solution: they have the mean zero then."""
         gram = np.zeros((len(motions), len(motions)))
         right = np.zeros(len(motions))
