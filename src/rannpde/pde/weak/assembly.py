@@ -47,17 +47,17 @@ class HybridSolution:
 
 @dataclass(frozen=True, eq=False)
 class TraceFactors:
-    """The factors of a matrix of traces, whose unknowns (n,) were put into an order; None where it is their own."""
+    """The factors of a matrix of traces, for some of the unknowns in an order; None where it has all in their own."""
 
     factors: SuperLU
     order: Array | None = None
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
-        """The solution (n,) of the system, or of the transposed one."""
+        """The solution (n,) of the system, or of the transposed one; unknowns without an equation are zero."""
         way = "T" if transposed else "N"
         if self.order is None:
             return np.asarray(self.factors.solve(right, way))
-        found = np.empty_like(right)
+        found = np.zeros_like(right)
         found[self.order] = self.factors.solve(right[self.order], way)
         return found
 
@@ -68,11 +68,12 @@ class HybridSystem:
     keep : whether matrices and factors are kept for the adjoint and for further loads: those of the cells in
         ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
         traces
+    trace_degrees (N,) : of the polynomials that faces in space have, where these are lower than the degree of the cells
     """
 
-    def __init__(self, local: LocalMatrices, keep: bool = False) -> None:
+    def __init__(self, local: LocalMatrices, keep: bool = False, trace_degrees: Array | None = None) -> None:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
-        self.keep = keep
+        self.keep, self.trace_degrees = keep, trace_degrees
         self.eliminations: list[tuple[CellBatch, DistinctMatrices, Array]] = []
         self.factors: TraceFactors | None = None
 
@@ -159,7 +160,11 @@ class HybridSystem:
         """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
         if self.layer.dim < 3:
             return TraceFactors(factorised_traces(matrix, self.layer.dim))
-        order = (nested_dissection(self.mesh)[:, None] * block + np.arange(block)).ravel()
+        faces = nested_dissection(self.mesh)
+        order = (faces[:, None] * block + np.arange(block)).ravel()
+        if self.trace_degrees is not None:
+            used = self.layer.face_degrees <= self.trace_degrees[faces][:, None]  # (N, m)
+            order = order[np.repeat(used[:, None], self.fields, axis=1).ravel()]
         return TraceFactors(factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL"), order)
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:

@@ -26,7 +26,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges
+from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges, trace_degrees
 from rannpde.pde.weak.evaluation import axis_decay, decay, sampled, volume_points, weak_network
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
@@ -189,7 +189,8 @@ class WeakDiscretisation:
         if self.last is None:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
-        self.system = HybridSystem(local, self.with_adjoints) if linear else None
+        degrees = self._trace_degrees(mesh, resolution.degree)
+        self.system = HybridSystem(local, self.with_adjoints, degrees) if linear else None
         found = self._newton(local) if self.system is None else self._linear(local, self.system)
         network = weak_network(local, found)
         residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
@@ -199,6 +200,12 @@ class WeakDiscretisation:
         indicators[found.inside] = 0.0  # they only show what infinitely many rings do
         self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
         return self.last
+
+    def _trace_degrees(self, mesh: WeakMesh, degree: int) -> Array | None:
+        """Of the faces beside re-entrant edges in space."""
+        if self.dim < 3 or not self.edges:
+            return None
+        return trace_degrees(mesh.spans, self.edges, degree, float(mesh.tree.lengths.max()))
 
     def _linear(self, local: LocalMatrices, system: HybridSystem) -> HybridSolution:
         """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""

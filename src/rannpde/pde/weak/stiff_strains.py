@@ -25,8 +25,8 @@ from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.rounding import COMPUTED
 
-MOST_ITERATIONS = 60
-"""By then errors that shrink by a quarter in each iteration are rounding."""
+MOST_MULTIPLIERS = 60
+"""Iterations of the multiplier at most: by then errors that shrink by a quarter in each are rounding."""
 
 
 def limited_ratio(tol: float) -> float:
@@ -67,7 +67,7 @@ class IteratedPenalty:
         for batch, found, _ in system.eliminations:
             load.weights[batch.cells] = found.load.reshape(len(batch.cells), *load.weights.shape[1:])
         multiplier, share = load.moved(load, -1.0), self.factor / (1 + self.factor)
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(MOST_MULTIPLIERS):
             pushed = multiplier.moved(self._stiff_load(known), 1.0)
             multiplier = HybridState(share * pushed.weights, share * pushed.traces)
             rest = load.moved(multiplier, -1.0)
