@@ -133,12 +133,19 @@ def boundary_rows(
 
 def _feature_rows(family: FeatureFamily, groups: Sequence[RowGroup], count: int) -> Array:
     """The columns (count, N) of one family: Σ factor ∂^index field."""
-    total = np.zeros((count, family.columns))
+    total = np.zeros((count, family.columns), order="F")
     for group in groups:
         tables = {index: family.values(group.points, index) for index in group.indices}
         for (index, field), (rows, home, factors) in group.entries.items():
-            total[rows] += factors[:, None] * tables[index][home, field]
+            total[_run(rows)] += factors[:, None] * tables[index][_run(home), field]
     return total
+
+
+def _run(numbers: Array) -> Array | slice:
+    """Numbers that follow each other as a slice, which selects without a copy."""
+    if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
+        return slice(int(numbers[0]), int(numbers[0]) + len(numbers))
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,10 +67,10 @@ class RadiatingFeatures:
         gaps, radial = self._radial(points, places, sum(index))
         return derived(gaps, radial, index)
 
-    def _radial(self, points: Array, places: Array, top: int) -> tuple[Array, list[Array]]:
+    def _radial(self, points: Array, places: Array, top: int) -> tuple[list[Array], list[Array]]:
         """Gaps x - s, and (1/r d/dr)^j of H_0(kr) for j ≤ top."""
-        gaps = points[:, None, :] - places
-        radius = np.linalg.norm(gaps, axis=2)
+        gaps = [points[:, axis, None] - places[:, axis] for axis in range(2)]
+        radius = np.hypot(*gaps)
         k, x = self.wave_number, self.wave_number * radius
         orders = 1j * bessel_y(max(top, 1), x)
         orders[0] += j0(x)

@@ -68,6 +68,11 @@ class OneNetwork:
         """A realisation of the law."""
         return self.law.families(resolution, rng)
 
+    @property
+    def sampled(self) -> bool:
+        """Surfaces are sampled; curves have quadrature points."""
+        return self.form.dim > 2
+
     def columns(self, families: list[FeatureFamily]) -> int:
         """The number N of features."""
         return sum(family.columns for family in families)

@@ -57,6 +57,11 @@ class CellsDiscretisation:
     words: Vocabulary
     pins: tuple[ConditionPoints, ...] = ()
 
+    @property
+    def sampled(self) -> bool:
+        """Curves have quadrature points."""
+        return False
+
     def first(self) -> Resolutions:
         """Where the iteration begins, cell by cell."""
         return tuple(law.first() for law in self.laws)
