@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import sympy
-from draws import seeds
 
 import rannpde as rp
+from draws import seeds
 from rannpde.pde.trefftz.least_squares import least_squares
 from rannpde.pde.trefftz.space import SpaceIteration
 
