@@ -251,22 +251,22 @@ def _rows(
 ) -> tuple[Array, Array, Array, Array]:
     """Complex matrix, right-hand side, weights and groups of the condition on the obstacles."""
     k, matrices, sides, weights, groups = features.wave_number, [], [], [], []
-    for piece, place in zip(law.boundary.pieces, law.places(resolution, shift, factor), strict=True):
+    for piece, stated in zip(law.boundary.pieces, law.conditions(resolution, shift, factor), strict=True):
         if piece.loop == 0:
             continue
-        wave = np.exp(1j * k * place.points @ direction)
+        wave = np.exp(1j * k * stated.points @ direction)
         if condition == "soft":
-            matrices.append(features.values(place.points, (0, 0)))
+            matrices.append(features.values(stated.points, (0, 0)))
             sides.append(-wave)
         else:
-            assert place.term.region is not None
-            normals = place.term.region.normals(place.points)  # type: ignore[attr-defined]
-            slopes = [features.values(place.points, index) for index in ((1, 0), (0, 1))]
-            scale = np.minimum(place.scales, 1 / k)
+            assert stated.term.region is not None
+            normals = stated.term.region.normals(stated.points)  # type: ignore[attr-defined]
+            slopes = [features.values(stated.points, index) for index in ((1, 0), (0, 1))]
+            scale = np.minimum(stated.scales, 1 / k)
             matrices.append((slopes[0] * normals[:, :1] + slopes[1] * normals[:, 1:]) * scale[:, None])
             sides.append(-1j * k * (normals @ direction) * wave * scale)
-        weights.append(place.weights)
-        groups.append(place.groups)
+        weights.append(stated.weights)
+        groups.append(stated.groups)
     return np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights), np.concatenate(groups)
 
 

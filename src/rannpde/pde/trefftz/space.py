@@ -204,7 +204,7 @@ class SpaceLaw:
         kept = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
         return SourceFamily(self.form, place[kept], own[kept], np.zeros((1, 3)))
 
-    def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
+    def conditions(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
         hole = np.array(self.nearest)[self.patches.sides]
         areas, total = self.patches.areas, float(self.patches.areas.sum())
@@ -235,7 +235,7 @@ class SpaceLaw:
         """None: features of the whole are most of all."""
         return {}
 
-    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]:
+    def hole_rows(self, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:
         """None either."""
         return {}
 
