@@ -26,6 +26,8 @@ INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
 RESONANT = 1e12
 """A stability constant beyond which rounding of the data alone spoils all digits but a few."""
+DEVIATIONS = 3
+"""Standard deviations within which the error is expected where points are sampled: 99.7 % of normal ones."""
 
 
 class RowSystem(Protocol):
@@ -46,6 +48,11 @@ class TrefftzDiscretisation(Protocol):
     def first(self) -> Any: ...
 
     def families(self, resolution: Any, rng: np.random.Generator) -> Any: ...
+
+    @property
+    def sampled(self) -> bool:
+        """Whether collocation points are a sample of the boundary, and not those of a quadrature rule."""
+        ...
 
     def columns(self, families: Any) -> int: ...
 
@@ -143,8 +150,8 @@ class AdaptiveTrefftz:
                 families = self.discretisation.families(resolution, rng)
                 columns = self.discretisation.columns(families)
                 dense = self.discretisation.dense(families)
-                if dense > self.tuning.columns and best is not None:
-                    detail = f"the next iteration would take {dense} features, more than {self.tuning.columns}"
+                if dense > self._most_columns and best is not None:
+                    detail = f"the next iteration would take {dense} features, more than {self._most_columns}"
                     break
                 state = self._solved(families, resolution, inside, rng, before)
                 now = state.record
@@ -182,6 +189,11 @@ class AdaptiveTrefftz:
                 "or its conditions leave something free"
             )
         return TrefftzResult(best.network, best.record, tuple(done), status, detail, best.scale)
+
+    @property
+    def _most_columns(self) -> int:
+        """Twice as many for surfaces as for curves: they have one more dimension to be resolved."""
+        return (self.problem.domain.dim - 1) * self.tuning.columns
 
     def _undetermined(self, now: TrefftzState) -> bool:
         """Whether rounding of the data alone may be as large as the tolerance inside.
@@ -227,6 +239,8 @@ class AdaptiveTrefftz:
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification = min(stability, self._amplification(before, values, boundary))
+        if one.sampled and isinstance(found, LeastSquares):
+            amplification = min(amplification, DEVIATIONS * found.deviation(responses))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups
