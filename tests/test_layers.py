@@ -102,8 +102,10 @@ BELOW_IN_PDE = {
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
+    "uniqueness": STATED | {"monitor", "solution"},
     "selection": STATED
     | {
+        "uniqueness",
         "budget",
         "monitor",
         "solution",

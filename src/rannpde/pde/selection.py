@@ -23,6 +23,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.tolerance import ESTIMATOR_FACTOR
 from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.uniqueness import with_uniqueness
 from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
@@ -64,6 +65,16 @@ def solve_by_methods(
 
     ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
     """
+
+    def probe(loaded: Problem, coarse: float) -> Solution:
+        return _by_methods(loaded, coarse, method, rng, replace(monitor.rest(), progress=None, residuals=False))
+
+    return with_uniqueness(_by_methods(problem, tol, method, rng, monitor), tol, probe)
+
+
+def _by_methods(
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
+) -> Solution:
     if method is not None:
         chosen, why = chosen_method(problem, method)
         solution = guarded_solution(lambda own: chosen.solve(problem, tol, rng, own, why), monitor)
