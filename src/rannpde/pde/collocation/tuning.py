@@ -20,7 +20,7 @@ class PlacementTuning:
     """Placement of neurons by the local length scale ℓ of a solution, chosen for travelling waves and free boundaries.
 
     slopes : the slope of a neuron is uniform between these multiples of 1/ℓ
-    isotropic_fraction : fraction of neurons of random direction, with the mean slope, for smooth parts
+    isotropic_fraction, isotropic_slope : fraction of neurons of random direction, and their slope, for smooth parts
     sharpness : neurons and points are sampled with density ∝ ℓ^-sharpness from ``candidates`` uniform points
     uniform_fraction : fraction of neurons sampled regardless of ℓ
     probes : distances over which the change of the gradient is measured, as fractions of the half-width: kinks count
@@ -30,6 +30,7 @@ class PlacementTuning:
 
     slopes: tuple[float, float] = (0.3, 3.5)
     isotropic_fraction: float = 0.1
+    isotropic_slope: float = 2.0
     sharpness: float = 1.5
     uniform_fraction: float = UNIFORM_SHARE
     probes: tuple[float, float] = (1e-2, 2e-3)
