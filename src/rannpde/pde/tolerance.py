@@ -30,8 +30,8 @@ problems that are well posed have constants of stability below it."""
 
 RESIDUAL_TOLERANCE = 1e-2
 """Largest relative residual, on points that were not used, of what may be called a solution."""
-UNSOLVED_RESIDUAL = 0.5
-"""With a larger relative residual, where half of the terms of an equation are left, nothing is solved."""
+UNSOLVED_RESIDUAL = 0.3
+"""With a larger relative residual, where a third of the terms of an equation are left, nothing is solved."""
 
 NONLINEAR_SHARE = 0.1
 """Share of the second-order part in a change up to which a linearisation predicts it, and Newton's method converges
