@@ -224,4 +224,4 @@ def trace_degrees(spans: Array, edges: Sequence[SingularEdge], degree: int, size
                 )
             distance = np.linalg.norm(np.maximum(far, 0.0), axis=1) / size
             fall = np.maximum(fall, -edge.exponent * np.log(np.minimum(distance, 1.0)) / DEGREE_GAIN)
-    return np.maximum(degree - np.floor(fall).astype(int), 1)
+    return np.asarray(np.maximum(degree - np.floor(fall).astype(int), 1))
