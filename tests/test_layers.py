@@ -63,7 +63,8 @@ BELOW_IN_PDE = {
     "residual": {"statement", "functional_values", "functions"},
     "problem": {"statement", "functional_values", "functions", "residual"},
     "zoo": STATED,
-    "budget": set(),
+    "memory": set(),
+    "budget": {"memory"},
     "monitor": {"budget"},
     "interpolation": set(),
     "access": {"statement"},
@@ -101,8 +102,10 @@ BELOW_IN_PDE = {
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
+    "uniqueness": STATED | {"monitor", "solution"},
     "selection": STATED
     | {
+        "uniqueness",
         "budget",
         "monitor",
         "solution",
@@ -127,6 +130,7 @@ BELOW_IN_PDE = {
         "flow",
         "outputs",
         "budget",
+        "memory",
         "monitor",
         "solution",
         "forward_model",

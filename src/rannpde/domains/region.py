@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import pi
 
 import numpy as np
@@ -147,6 +147,15 @@ def rejected(count: int, stream: PointStream, trial: Callable[[Array], tuple[Arr
 # ------------------------------------------------------------------------------------------- laws of one coordinate
 
 
+@lru_cache(maxsize=64)
+def _unit_gauss(count: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss–Legendre on (-1, 1): an eigenvalue problem, which is solved once for every count."""
+    nodes, weights = roots_legendre(count)
+    nodes.setflags(write=False)
+    weights.setflags(write=False)
+    return nodes, weights
+
+
 def composite_gauss(ends: Array, count: int) -> tuple[Array, Array]:
     """Nodes and weights (cells · count,) of Gauss–Legendre with ``count`` nodes on each cell between consecutive ends.
 
@@ -156,7 +165,7 @@ def composite_gauss(ends: Array, count: int) -> tuple[Array, Array]:
     >>> nodes.shape, round(float(weights @ nodes**3), 12)
     ((4,), 20.25)
     """
-    unit, unit_weights = roots_legendre(count)
+    unit, unit_weights = _unit_gauss(count)
     half = 0.5 * np.diff(ends)[:, None]
     nodes = ends[:-1, None] + half + half * unit
     return nodes.ravel(), (half * unit_weights).ravel()

@@ -25,7 +25,7 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
 from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_arrays, named_values
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, RESIDUAL_TOLERANCE
 
 if TYPE_CHECKING:
     import pandas
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rannpde.pde.spectrum.result import Spectrum
 
 
-LARGE_RESIDUAL = 0.05
-"""Relative residual of a converged solution from which a report explains how both can be true."""
 LARGE_RESIDUAL_NOTE = (
     "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
     "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
@@ -329,7 +327,7 @@ class Solution:
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
             shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
             lines.append(f"  {name:<24}{shown}".rstrip())
-        if self.converged and max(self.held_out.values(), default=0.0) > LARGE_RESIDUAL:
+        if self.converged and max(self.held_out.values(), default=0.0) > RESIDUAL_TOLERANCE:
             lines.append(f"  {LARGE_RESIDUAL_NOTE}")
         lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")

@@ -21,7 +21,7 @@ from rannpde.errors import (
     reject,
     require,
 )
-from rannpde.pde.budget import Budget, default_memory, watched
+from rannpde.pde.budget import Budget, watched
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.discontinuities import shock_advice
 from rannpde.pde.ensembles import Ensemble
@@ -31,6 +31,7 @@ from rannpde.pde.identification import Identify
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.solution import SpaceTimeSolution
+from rannpde.pde.memory import default_memory
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.outputs.goal import goal_tolerances, solve_by_adjoints, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths

@@ -20,10 +20,10 @@ kinks that are carried around, whose error in time falls like √tol, a factor o
 GAIN = 0.8
 """Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
 rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
-EFFECTIVITY = 3.0
-"""Error over its estimate where solutions that are compared have part of their errors in common: behind a step and at
-re-entrant edges errors were two to four times the difference of two iterations, over sixty random problems of learned
-features up to 3.3 times. Such estimates are multiplied by it, and so are bounds of what estimates may differ by."""
+ESTIMATOR_FACTOR = 3.0
+"""Factor of estimates by the difference of solutions that have part of their errors in common, and of bounds for such
+differences. Behind a step and at re-entrant edges errors were two to four times the difference of two iterations, over
+sixty random problems with learned features up to 3.3 times."""
 ILL_POSED_RATIO = 1e3
 """Solutions whose difference exceeds this multiple of their relative residuals are not determined by their residuals:
 problems that are well posed have constants of stability below it."""

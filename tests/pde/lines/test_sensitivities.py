@@ -1,4 +1,4 @@
-"""Derivatives of marches by unknowns: against differences of the same marches, for every kind of functions of space."""
+"""Forward sensitivities of time integrations, against differences of the same integrations, for every basis."""
 
 import numpy as np
 import pytest

@@ -163,6 +163,9 @@ class EndsAtCheck:
     def affordable(self, share, kind):
         return np.inf
 
+    def now(self):
+        return 0.0
+
 
 @pytest.mark.parametrize("number", [1, 7, 20, 60, 90, 200, 10**9])
 def test_wherever_a_solve_is_ended_its_value_is_kept(number):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE
 from rannpde.pde.tolerance import (
-    EFFECTIVITY,
+    ESTIMATOR_FACTOR,
     GAIN,
     ILL_POSED_RATIO,
     PILOT_TOLERANCE,
@@ -159,8 +159,8 @@ class CellsTuning:
     newton_rounding: float = NEWTON_CONVERGED
     newton_shortest_step: float = 1 / 64
 
-    singular_estimator_factor: float = EFFECTIVITY
-    residual_gain_factor: float = EFFECTIVITY
+    singular_estimator_factor: float = ESTIMATOR_FACTOR
+    residual_gain_factor: float = ESTIMATOR_FACTOR
     min_gain: float = 0.02
     min_gain_in_time: float = 0.3
     cell_residual_tolerance: float = 1e-3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rannpde.pde.tolerance import EFFECTIVITY, GAIN, ILL_POSED_RATIO, UNIFORM_SHARE, UNSOLVED_RESIDUAL
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN, ILL_POSED_RATIO, UNIFORM_SHARE, UNSOLVED_RESIDUAL
 
 MIN_REDUCTION = GAIN**3
 """Residuals and differences fall by GAIN where the cost of a solve doubles, which is the cube of the width: this is for
@@ -94,7 +94,7 @@ class LearningTuning:
     min_reduction: float = MIN_REDUCTION
     max_idle: int = 2
     iterations: int = 10
-    estimator_factor: float = EFFECTIVITY
+    estimator_factor: float = ESTIMATOR_FACTOR
     max_residual: float = 0.9
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE, StepControl
-from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE
+from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE, UNSOLVED_RESIDUAL
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LinesTuning:
     nodes_per_function : of the rule of an axis: 4.4 nodes for a wavelength of the last function, where Gauss needs π
     unresolved_share, refinements : one of the first iterations stops where the last quarter of the
         basis of an axis holds this share of the solution, and goes on with bases that are finer by ``growth``, at
-        most so many times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
+        most ``refinements`` times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
     tensor_samples : most values at nodes and times when length scales are estimated on a tensor-product basis
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
     most_flow : unknowns of each field of an incompressible flow, whose Stokes modes are a dense matrix
@@ -96,7 +96,7 @@ class LinesTuning:
     tolerance_factor: float = 2.0
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6
-    residual_tolerance: float = 0.3
+    residual_tolerance: float = UNSOLVED_RESIDUAL
     error_share: float = 0.5
     refinement: float = 1.15
 

@@ -28,7 +28,7 @@ class SpectrumSettings:
         costs about four times as much as the one before, and the first ones little
     shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
     shape_spare : as ``spare``, on shapes, where clusters are common
-    passes : adaptive iterations at most
+    most_iterations : of the adaptive loop
     """
 
     degree: int = 18
@@ -46,4 +46,4 @@ class SpectrumSettings:
     shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.2))
     shape_rounding: float = 16.0
     shape_spare: int = 4
-    passes: int = 24
+    most_iterations: int = 24

@@ -20,11 +20,14 @@ from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
+from rannpde.rounding import EPS
 
 INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
 RESONANT = 1e12
 """A stability constant beyond which rounding of the data alone spoils all digits but a few."""
+DEVIATIONS = 3
+"""Standard deviations within which the error is expected where points are sampled: 99.7 % of normal ones."""
 
 
 class RowSystem(Protocol):
@@ -32,6 +35,9 @@ class RowSystem(Protocol):
 
     @property
     def count(self) -> int: ...
+
+    @property
+    def data(self) -> float: ...
 
     def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
@@ -42,6 +48,11 @@ class TrefftzDiscretisation(Protocol):
     def first(self) -> Any: ...
 
     def families(self, resolution: Any, rng: np.random.Generator) -> Any: ...
+
+    @property
+    def sampled(self) -> bool:
+        """Whether collocation points are a sample of the boundary, and not those of a quadrature rule."""
+        ...
 
     def columns(self, families: Any) -> int: ...
 
@@ -70,6 +81,7 @@ class TrefftzState:
 
     scale : the root mean square of the solution; errors : group of features → its part of the estimate
     values : at the points inside (M, fields), each field over its own size; weights (N,) : of the output
+    data : what the features are fitted to on the boundary, in L², relative to the scale
     """
 
     network: TrefftzNetwork | CellsNetwork
@@ -78,6 +90,7 @@ class TrefftzState:
     errors: Mapping[int, float]
     values: Array
     weights: Array
+    data: float
 
 
 @dataclass(frozen=True)
@@ -137,8 +150,8 @@ class AdaptiveTrefftz:
                 families = self.discretisation.families(resolution, rng)
                 columns = self.discretisation.columns(families)
                 dense = self.discretisation.dense(families)
-                if dense > self.tuning.columns and best is not None:
-                    detail = f"the next iteration would take {dense} features, more than {self.tuning.columns}"
+                if dense > self._most_columns and best is not None:
+                    detail = f"the next iteration would take {dense} features, more than {self._most_columns}"
                     break
                 state = self._solved(families, resolution, inside, rng, before)
                 now = state.record
@@ -149,7 +162,7 @@ class AdaptiveTrefftz:
                 if now.estimate <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
-                if self._undetermined(now):
+                if self._undetermined(state):
                     break
                 idle = idle + 1 if now.estimate > 0.5 * least else 0
                 slow = now.estimate > 0.1 * least or not np.isfinite(least)
@@ -169,7 +182,7 @@ class AdaptiveTrefftz:
                 raise
             status, detail = Status.INTERRUPTED, ""
         assert best is not None
-        if self._undetermined(best.record):
+        if self._undetermined(best):
             status = Status.UNDETERMINED
             detail = (
                 f"a unit of boundary error may be {best.record.stability:.1e} inside: the problem is at a resonance, "
@@ -177,9 +190,18 @@ class AdaptiveTrefftz:
             )
         return TrefftzResult(best.network, best.record, tuple(done), status, detail, best.scale)
 
-    def _undetermined(self, now: TrefftzIteration) -> bool:
-        """Whether rounding of the data alone may be as large as the tolerance inside."""
-        return now.stability > min(RESONANT, self.tol / float(np.finfo(float).eps))
+    @property
+    def _most_columns(self) -> int:
+        """Twice as many for surfaces as for curves: they have one more dimension to be resolved."""
+        return (self.problem.domain.dim - 1) * self.tuning.columns
+
+    def _undetermined(self, now: TrefftzState) -> bool:
+        """Whether rounding of the data alone may be as large as the tolerance inside.
+
+        At a resonance the solution grows until its boundary error is as large as the data that it is to satisfy.
+        """
+        stability, unsatisfied = now.record.stability, now.record.boundary > self.tol * now.data
+        return stability > min(RESONANT, self.tol / EPS) or (unsatisfied and stability > EPS**-0.5)
 
     def _too_late(self, done: list[TrefftzIteration]) -> bool:
         """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
@@ -192,7 +214,7 @@ class AdaptiveTrefftz:
     ) -> TrefftzState:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
-        found = rows.solved(self.tuning.cutoff)
+        data, found = rows.data, rows.solved(self.tuning.cutoff)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
@@ -217,6 +239,8 @@ class AdaptiveTrefftz:
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification = min(stability, self._amplification(before, values, boundary))
+        if one.sampled and isinstance(found, LeastSquares):
+            amplification = min(amplification, DEVIATIONS * found.deviation(responses))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups
@@ -225,7 +249,7 @@ class AdaptiveTrefftz:
             len(found.coefficients), found.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return TrefftzState(network, record, scale, errors, values, found.coefficients)
+        return TrefftzState(network, record, scale, errors, values, found.coefficients, data / scale)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """How much the boundary error of the iteration before was amplified inside: measured, for systems.

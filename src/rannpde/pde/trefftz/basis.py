@@ -26,7 +26,7 @@ from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
 from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.pieces import BoundaryPiece
-from rannpde.pde.trefftz.plane_points import boundary_tube, plane_places
+from rannpde.pde.trefftz.plane_points import boundary_tube, plane_conditions
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
@@ -280,9 +280,9 @@ class PlaneLaw:
 
     # --------------------------------------------------------------------------------------- points and refinement
 
-    def places(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
+    def conditions(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
-        return plane_places(self, resolution, shift, factor)
+        return plane_conditions(self, resolution, shift, factor)
 
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundary with their shares of the domain, where layers are thin."""
@@ -292,9 +292,9 @@ class PlaneLaw:
         """Hole → the columns (C,) of its multipoles beyond dipoles, which hardly reach other boundaries."""
         return hole_columns(self, families)
 
-    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]:
-        """Hole → the rows (R,) of its conditions, where rows follow each other as places do."""
-        return hole_rows(self, places)
+    def hole_rows(self, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:
+        """Hole → the rows (R,) of its conditions, where rows follow each other as conditions do."""
+        return hole_rows(self, conditions)
 
     def refined(
         self,

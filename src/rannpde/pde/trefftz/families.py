@@ -52,9 +52,10 @@ class CanonicalFamily(FeatureFamily):
 
     def values(self, points: Array, index: MultiIndex) -> Array:
         here = self.form.to(points)
-        total: Array = np.zeros((len(points), self.columns))
-        for beta, value in self.form.expanded(index).items():
-            total += value * self.canonical(here, beta)
+        parts = [(value, self.canonical(here, beta)) for beta, value in self.form.expanded(index).items()]
+        total = parts[0][1] if parts[0][0] == 1 else parts[0][0] * parts[0][1]
+        for value, part in parts[1:]:
+            total = total + value * part
         return total[:, None, :]
 
 
@@ -99,17 +100,25 @@ def degree_needed(sizes: Array, target: float) -> float:
     30.0
     """
     count = len(sizes)
+    if count < 4 or sizes[max(count - 3, count // 2) :].max() <= target:
+        return count
+    last, size, rate = coefficient_decay(sizes)
+    return last + 1 + (log(target) - size) / rate if rate < 0 else np.inf
+
+
+def coefficient_decay(sizes: Array) -> tuple[int, float, float]:
+    """How coefficients (N,) of degrees 0 … N - 1 end: the last degree that tells, its logarithm, and the change of the
+    logarithm per degree."""
+    count = len(sizes)
     envelope = np.maximum.accumulate(sizes[::-1])[::-1]
     last = max(count - 3, count // 2)  # single coefficients may vanish by symmetry
-    if envelope[last] <= target or count < 4:
-        return count
     logs = np.log(np.maximum(envelope, 1e-300)).tolist()
     level = int(np.argmax(envelope <= 10 * envelope[last]))  # one digit above the last ones
     rate = (logs[last] - logs[count // 2]) / max(last - count // 2, 1)
     before = (logs[level] - logs[level // 2]) / max(level - level // 2, 1)
     if last > level and (logs[last] - logs[level]) / (last - level) > 0.5 * before:
         last, rate = level, before
-    return last + 1 + (log(target) - logs[last]) / rate if rate < 0 else np.inf
+    return last, logs[last], rate
 
 
 def unpack_family(

@@ -83,9 +83,9 @@ def hole_columns(law: PlaneLaw, families: Sequence[FeatureFamily]) -> dict[int, 
     return {hole: own for hole, own in found.items() if len(own)}
 
 
-def hole_rows(law: PlaneLaw, places: Sequence[ConditionPoints]) -> dict[int, Array]:
-    """Hole → the rows (R,) of its conditions, where rows follow each other as places do."""
-    groups = np.concatenate([place.groups for place in places]).astype(int) - len(law.boundary.corners)
+def hole_rows(law: PlaneLaw, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:
+    """Hole → the rows (R,) of its conditions, where rows follow each other as conditions do."""
+    groups = np.concatenate([condition.groups for condition in conditions]).astype(int) - len(law.boundary.corners)
     found: dict[int, list[Array]] = {}
     for number, piece in enumerate(law.boundary.pieces):
         if piece.loop:

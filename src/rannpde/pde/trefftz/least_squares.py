@@ -22,14 +22,17 @@ PANEL = 64
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """The minimiser of ‖weights (matrix c - rhs)‖, and the factor that tells how rows act on columns.
+    """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation that tells how rows act on columns.
 
     sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
+    residual (M,) : what is left of the right-hand side
     """
 
     coefficients: Array
     sizes: Array
+    factorisation: Householder
     triangle: Array
+    residual: Array
     rank: int
 
     @cached_property
@@ -45,6 +48,21 @@ class LeastSquares:
         too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
         return np.asarray(solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False))
+
+    def deviation(self, responses: Array) -> float:
+        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled.
+
+        The residual is orthogonal to all features, so that only its sampling errors reach the coefficients, as errors
+        of the data at single points would: with h_i the response inside to an error at point i, the variance is
+        Σ |h_i|² r_i² (the sandwich estimator of Eicker and White), here relative to Σ r_i². The sums |h_i|² are
+        those of a few random combinations of the points inside.
+        """
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (responses.shape[1], PANEL)) / np.sqrt(PANEL)
+        inside = solve_triangular(self._safe, responses @ signs, check_finite=False)
+        influence = np.square(self.factorisation.spanned(self.triangle @ inside)).sum(axis=1)
+        squares = np.square(self.residual)
+        total = float(squares.sum())
+        return float(np.sqrt(influence @ squares / total)) if total else 0.0
 
 
 def largest_singular_value(matrix: Array) -> float:
@@ -101,6 +119,15 @@ class Householder:
         turned = ormqr("L", trans, self.reflections[:, :count], self.factors, vector[:, None], PANEL)[0][:columns, 0]
         return np.pad(turned, (0, columns - len(turned)))
 
+    def spanned(self, coefficients: Array) -> Array:
+        """The orthogonal factor times real coefficients (N, K): (M, K)."""
+        (ormqr,) = get_lapack_funcs(("ormqr",), (self.reflections,))
+        padded = np.zeros((len(self.reflections), coefficients.shape[1]), order="F")
+        count = len(self.factors)
+        padded[:count] = coefficients[:count]
+        work = PANEL * coefficients.shape[1]
+        return np.asarray(ormqr("L", "N", self.reflections[:, :count], self.factors, padded, work)[0])
+
 
 @dataclass(frozen=True, eq=False)
 class Regularised:
@@ -135,6 +162,23 @@ class Regularised:
         return np.asarray(solve_triangular(self.triangle, turned[:, 0], check_finite=False))
 
 
+@dataclass(frozen=True, eq=False)
+class Triangular:
+    """A triangle that needs no ridge: its condition is below that which the ridge would allow."""
+
+    triangle: Array
+
+    def solved(self, image: Array) -> Array:
+        """The solution of triangle c = image."""
+        return np.asarray(solve_triangular(self.triangle, image, check_finite=False))
+
+
+def _reciprocal_condition(triangle: Array) -> float:
+    """An estimate, in the norm of column sums, without a factorisation."""
+    (trcon,) = get_lapack_funcs(("trcon",), (triangle,))
+    return float(trcon(triangle)[0]) if triangle.size else 0.0
+
+
 def unit_columns(matrix: Array) -> Array:
     """Divide the columns of a matrix (M, N) by their sizes (N,), which are returned."""
     sizes = np.sqrt(np.einsum("mn,mn->n", matrix, matrix.conj()).real)
@@ -151,7 +195,7 @@ def least_squares(weighted: Array, rhs: Array, cutoff: float) -> LeastSquares:
     first = Householder.of(weighted)
     triangle = first.triangle
     ridge = cutoff * float(np.finfo(float).eps)
-    second = Regularised.of(triangle, ridge)
+    second = Regularised.of(triangle, ridge) if _reciprocal_condition(triangle) <= ridge else Triangular(triangle)
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs
     for _ in range(2):
@@ -159,4 +203,4 @@ def least_squares(weighted: Array, rhs: Array, cutoff: float) -> LeastSquares:
         left = rhs - weighted @ coefficients
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum())
-    return LeastSquares(coefficients / sizes, sizes, triangle, rank)
+    return LeastSquares(coefficients / sizes, sizes, first, triangle, left, rank)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -113,22 +114,13 @@ class Trefftz:
                 return ("layers along curved sides are thinner than its features resolve",)
         if isinstance(setting, CellsSetting) and setting.crossings:
             return ("interfaces meet inside of the domain, where the weak form resolves what is singular",)
-        if isinstance(setting, TrefftzSetting) and not self._suffices(problem, setting):
+        if isinstance(setting, TrefftzSetting) and not _suffices(problem, setting, self.tuning):
             columns = _first_columns(problem, setting, self.tuning)
             return (f"so many holes and corners take more than {columns} features, and dense factorisations",)
         return ()
 
     def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | str:
-        """One network where that suffices, cells of networks where coefficients jump or there are many holes."""
-        one = trefftz_setting(problem)
-        if isinstance(one, TrefftzSetting) and self._suffices(problem, one):
-            return one
-        several = cells_setting(problem, one)
-        return several if isinstance(several, CellsSetting) or isinstance(one, str) else one
-
-    def _suffices(self, problem: Problem, one: TrefftzSetting) -> bool:
-        """Whether one network has room for more features than it begins with."""
-        return one.boundary is None or 2 * _first_columns(problem, one, self.tuning) <= self.tuning.columns
+        return _problem_setting(problem, self.tuning)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:
         """None: there are no sensitivities, and identification takes other methods."""
@@ -161,6 +153,24 @@ class Trefftz:
                 count = 2 * found.best.rows
                 bound = maximum_bound(problem, network, setting.boundary, setting.form, parts[0][0], count)
         return judged_solution(problem, found, bound, tol, described(network), monitor, why, self.name)
+
+
+@lru_cache(maxsize=1)
+def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting | CellsSetting | str:
+    """One network where that suffices, cells of networks where coefficients jump or there are many holes.
+
+    The last one is kept, since obstacles, drawbacks and the solve of a problem ask for it in turn.
+    """
+    one = trefftz_setting(problem)
+    if isinstance(one, TrefftzSetting) and _suffices(problem, one, tuning):
+        return one
+    several = cells_setting(problem, one)
+    return several if isinstance(several, CellsSetting) or isinstance(one, str) else one
+
+
+def _suffices(problem: Problem, one: TrefftzSetting, tuning: TrefftzTuning) -> bool:
+    """Whether one network has room for more features than it begins with."""
+    return one.boundary is None or 2 * _first_columns(problem, one, tuning) <= tuning.columns
 
 
 def _bounded(problem: Problem, setting: TrefftzSetting) -> bool:

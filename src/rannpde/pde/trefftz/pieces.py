@@ -12,7 +12,7 @@ from rannpde.domains.boundary.arcs import Arcs
 from rannpde.domains.boundary.charts import Conic, Segments
 from rannpde.domains.boundary.pieces import Curves, CutSide
 from rannpde.domains.boundary.sides import FlatSide, RoundSide
-from rannpde.domains.region import Region
+from rannpde.domains.region import Region, composite_gauss
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -114,8 +114,8 @@ class BoundaryPiece:
     @cached_property
     def length(self) -> float:
         """In canonical coordinates."""
-        nodes, weights = np.polynomial.legendre.leggauss(24)
-        return float(np.linalg.norm(self.slopes(0.5 * (nodes + 1)), axis=1) @ weights * 0.5)
+        nodes, weights = composite_gauss(np.array([0.0, 1.0]), 24)
+        return float(np.linalg.norm(self.slopes(nodes), axis=1) @ weights)
 
     @cached_property
     def straight(self) -> bool:

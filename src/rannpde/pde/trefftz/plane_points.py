@@ -34,7 +34,7 @@ class PiecePoints:
     groups: Array
 
 
-def plane_places(
+def plane_conditions(
     law: PlaneLaw, resolution: PlaneResolution, shift: float, factor: float = 1.0
 ) -> list[ConditionPoints]:
     """Collocation points of all conditions; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""

@@ -64,6 +64,11 @@ class TrefftzRows:
     def count(self) -> int:
         return len(self.rhs)
 
+    @property
+    def data(self) -> float:
+        """The L² norm of the right-hand side."""
+        return float(np.linalg.norm(self.rhs * self.weights))
+
     def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares:
         """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding, in
         part by iteration where that is much less work; the matrix is overwritten."""
@@ -96,26 +101,26 @@ class RowGroup:
 def boundary_rows(
     families: Sequence[FeatureFamily],
     part: object,
-    places: Sequence[ConditionPoints],
+    conditions: Sequence[ConditionPoints],
     words: Vocabulary,
     levels: ColumnLevels | None = None,
 ) -> TrefftzRows:
     """The conditions for Σ c_j feature_j + part, one row for every point; columns in the order of levels, if any."""
-    columns, count = sum(family.columns for family in families), sum(len(place.points) for place in places)
+    columns, count = sum(family.columns for family in families), sum(len(condition.points) for condition in conditions)
     reserve(2.0 * FLOAT_BYTES * count * columns, "the values of the features on the boundary")
-    starts = np.cumsum([0, *(len(place.points) for place in places)])
+    starts = np.cumsum([0, *(len(condition.points) for condition in conditions)])
     rhs, groups = np.zeros(count), []
-    for own in _alike(places):
-        points, homes = _points(places, own)
+    for own in _alike(conditions):
+        points, homes = _points(conditions, own)
         entries: dict[tuple[MultiIndex, int], list[tuple[Array, Array, Array]]] = {}
-        given = part.derivatives(points, _indices(places[own[0]]))  # type: ignore[attr-defined]
+        given = part.derivatives(points, _indices(conditions[own[0]]))  # type: ignore[attr-defined]
         for k, home in zip(own, homes, strict=True):
             checkpoint()
-            place, rows = places[k], np.arange(starts[k], starts[k + 1])
+            condition, rows = conditions[k], np.arange(starts[k], starts[k + 1])
             here = {index: table[home] for index, table in given.items()}
-            residual, size, partials = condition_residual(place, here, words)
+            residual, size, partials = condition_residual(condition, here, words)
             rhs[rows] = -residual / size
-            for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+            for jet, partial in zip(condition.term.expression.jets, partials, strict=True):
                 factors = np.broadcast_to(np.asarray(partial, dtype=float) / size, (len(rows),))
                 key = jet.index, words.fields.index(jet.field)
                 entries.setdefault(key, []).append((rows, home, factors))
@@ -127,18 +132,25 @@ def boundary_rows(
         checkpoint()
         matrix[:, order[start : start + family.columns]] = _feature_rows(family, groups, count)
         start += family.columns
-    weights = [place.weights * place.term.weight for place in places]
+    weights = [condition.weights * condition.term.weight for condition in conditions]
     return TrefftzRows(matrix, rhs, np.concatenate(weights), levels)
 
 
 def _feature_rows(family: FeatureFamily, groups: Sequence[RowGroup], count: int) -> Array:
     """The columns (count, N) of one family: Σ factor ∂^index field."""
-    total = np.zeros((count, family.columns))
+    total = np.zeros((count, family.columns), order="F")
     for group in groups:
         tables = {index: family.values(group.points, index) for index in group.indices}
         for (index, field), (rows, home, factors) in group.entries.items():
-            total[rows] += factors[:, None] * tables[index][home, field]
+            total[_run(rows)] += factors[:, None] * tables[index][_run(home), field]
     return total
+
+
+def _run(numbers: Array) -> Array | slice:
+    """Numbers that follow each other as a slice, which selects without a copy."""
+    if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
+        return slice(int(numbers[0]), int(numbers[0]) + len(numbers))
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,47 +162,47 @@ class Misses:
     groups: Array
 
 
-def boundary_misses(network: object, places: Sequence[ConditionPoints], words: Vocabulary) -> Misses:
+def boundary_misses(network: object, conditions: Sequence[ConditionPoints], words: Vocabulary) -> Misses:
     """The conditions at points for a function; much less work than the rows of all its features."""
-    errors: list[Array] = [np.empty(0)] * len(places)
-    for own in _alike(places):
-        points, homes = _points(places, own)
-        tables = network.derivatives(points, _indices(places[own[0]]))  # type: ignore[attr-defined]
+    errors: list[Array] = [np.empty(0)] * len(conditions)
+    for own in _alike(conditions):
+        points, homes = _points(conditions, own)
+        tables = network.derivatives(points, _indices(conditions[own[0]]))  # type: ignore[attr-defined]
         for k, home in zip(own, homes, strict=True):
             here = {index: table[home] for index, table in tables.items()}
-            residual, size, _ = condition_residual(places[k], here, words)
+            residual, size, _ = condition_residual(conditions[k], here, words)
             errors[k] = residual / size
-    weights = [place.weights * place.term.weight for place in places]
-    groups = [place.groups for place in places]
+    weights = [condition.weights * condition.term.weight for condition in conditions]
+    groups = [condition.groups for condition in conditions]
     return Misses(*(np.concatenate(found) for found in (errors, weights, groups)))
 
 
 def condition_residual(
-    place: ConditionPoints, derivatives: Mapping[MultiIndex, Array], words: Vocabulary
+    condition: ConditionPoints, derivatives: Mapping[MultiIndex, Array], words: Vocabulary
 ) -> tuple[Array, Array, list[Array]]:
     """The residual (M,) of a condition for a function, the size (M,) by which rows are divided, and its partial
     derivatives with respect to those of the fields.
 
     derivatives : of the function at the points, (M, fields)
     """
-    known = place.term.known(place.points, words, place.term.data)
-    return expression_residual(place.term.expression, known, derivatives, place, words)
+    known = condition.term.known(condition.points, words, condition.term.data)
+    return expression_residual(condition.term.expression, known, derivatives, condition, words)
 
 
 def expression_residual(
     expression: Expression,
     known: Mapping[sympy.Symbol, Array],
     derivatives: Mapping[MultiIndex, Array],
-    place: ConditionPoints | FacePoints,
+    condition: ConditionPoints | FacePoints,
     words: Vocabulary,
 ) -> tuple[Array, Array, list[Array]]:
     """The same of an expression, on the boundary or on a face: coefficients times the scale over which features vary
     are the size."""
     jets = {jet: derivatives[jet.index][:, words.fields.index(jet.field)] for jet in expression.jets}
     residual, partials = expression.linearised(known, jets)
-    size = np.zeros(len(place.points))
+    size = np.zeros(len(condition.points))
     for jet, partial in zip(expression.jets, partials, strict=True):
-        size = size + np.abs(partial) * place.scales ** -float(jet.order)
+        size = size + np.abs(partial) * condition.scales ** -float(jet.order)
     return np.broadcast_to(residual, size.shape), np.maximum(size, 1e-300), partials
 
 
@@ -198,7 +210,7 @@ def condition_rows(
     expression: Expression,
     known: Mapping[sympy.Symbol, Array],
     part: Mapping[MultiIndex, Array],
-    place: ConditionPoints | FacePoints,
+    condition: ConditionPoints | FacePoints,
     tables: Mapping[MultiIndex, Array],
     words: Vocabulary,
 ) -> tuple[Array, Array, Array]:
@@ -206,7 +218,7 @@ def condition_rows(
 
     part, tables : derivative → that of the particular solution (M, fields), and of all features (M, fields, N)
     """
-    residual, size, partials = expression_residual(expression, known, part, place, words)
+    residual, size, partials = expression_residual(expression, known, part, condition, words)
     blocks = [
         np.broadcast_to(np.asarray(partial, dtype=float), size.shape)[:, None]
         * tables[jet.index][:, words.fields.index(jet.field)]
@@ -228,21 +240,22 @@ def condition_coefficients(terms: Sequence[Term], points: Array, words: Vocabula
     return jets, table
 
 
-def _indices(place: ConditionPoints) -> list[MultiIndex]:
-    return list(dict.fromkeys(jet.index for jet in place.term.expression.jets))
+def _indices(condition: ConditionPoints) -> list[MultiIndex]:
+    return list(dict.fromkeys(jet.index for jet in condition.term.expression.jets))
 
 
-def _alike(places: Sequence[ConditionPoints]) -> list[list[int]]:
-    """The numbers of places that ask for the same derivatives, which are evaluated at all their points at once."""
+def _alike(conditions: Sequence[ConditionPoints]) -> list[list[int]]:
+    """The numbers of conditions that ask for the same derivatives, which are evaluated at all their points at once."""
     found: dict[frozenset[MultiIndex], list[int]] = {}
-    for number, place in enumerate(places):
-        found.setdefault(frozenset(_indices(place)), []).append(number)
+    for number, condition in enumerate(conditions):
+        found.setdefault(frozenset(_indices(condition)), []).append(number)
     return list(found.values())
 
 
-def _points(places: Sequence[ConditionPoints], own: Sequence[int]) -> tuple[Array, list[Array]]:
-    """The points (P, n) of some places, each once, and the numbers (M,) of the points of every place among them."""
-    distinct = {id(places[k].points): places[k].points for k in own}  # conditions of one side share their points
+def _points(conditions: Sequence[ConditionPoints], own: Sequence[int]) -> tuple[Array, list[Array]]:
+    """The points (P, n) of some conditions, each once, and the numbers (M,) of those of every condition among them."""
+    # conditions of one side share their points
+    distinct = {id(conditions[k].points): conditions[k].points for k in own}
     starts = dict(zip(distinct, np.cumsum([0, *map(len, distinct.values())]).tolist()[:-1], strict=True))
-    homes = [starts[id(places[k].points)] + np.arange(len(places[k].points)) for k in own]
+    homes = [starts[id(conditions[k].points)] + np.arange(len(conditions[k].points)) for k in own]
     return np.concatenate(list(distinct.values())), homes

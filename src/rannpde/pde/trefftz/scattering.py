@@ -67,10 +67,10 @@ class RadiatingFeatures:
         gaps, radial = self._radial(points, places, sum(index))
         return derived(gaps, radial, index)
 
-    def _radial(self, points: Array, places: Array, top: int) -> tuple[Array, list[Array]]:
+    def _radial(self, points: Array, places: Array, top: int) -> tuple[list[Array], list[Array]]:
         """Gaps x - s, and (1/r d/dr)^j of H_0(kr) for j ≤ top."""
-        gaps = points[:, None, :] - places
-        radius = np.linalg.norm(gaps, axis=2)
+        gaps = [points[:, axis, None] - places[:, axis] for axis in range(2)]
+        radius = np.hypot(*gaps)
         k, x = self.wave_number, self.wave_number * radius
         orders = 1j * bessel_y(max(top, 1), x)
         orders[0] += j0(x)
@@ -251,22 +251,22 @@ def _rows(
 ) -> tuple[Array, Array, Array, Array]:
     """Complex matrix, right-hand side, weights and groups of the condition on the obstacles."""
     k, matrices, sides, weights, groups = features.wave_number, [], [], [], []
-    for piece, place in zip(law.boundary.pieces, law.places(resolution, shift, factor), strict=True):
+    for piece, stated in zip(law.boundary.pieces, law.conditions(resolution, shift, factor), strict=True):
         if piece.loop == 0:
             continue
-        wave = np.exp(1j * k * place.points @ direction)
+        wave = np.exp(1j * k * stated.points @ direction)
         if condition == "soft":
-            matrices.append(features.values(place.points, (0, 0)))
+            matrices.append(features.values(stated.points, (0, 0)))
             sides.append(-wave)
         else:
-            assert place.term.region is not None
-            normals = place.term.region.normals(place.points)  # type: ignore[attr-defined]
-            slopes = [features.values(place.points, index) for index in ((1, 0), (0, 1))]
-            scale = np.minimum(place.scales, 1 / k)
+            assert stated.term.region is not None
+            normals = stated.term.region.normals(stated.points)  # type: ignore[attr-defined]
+            slopes = [features.values(stated.points, index) for index in ((1, 0), (0, 1))]
+            scale = np.minimum(stated.scales, 1 / k)
             matrices.append((slopes[0] * normals[:, :1] + slopes[1] * normals[:, 1:]) * scale[:, None])
             sides.append(-1j * k * (normals @ direction) * wave * scale)
-        weights.append(place.weights)
-        groups.append(place.groups)
+        weights.append(stated.weights)
+        groups.append(stated.groups)
     return np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights), np.concatenate(groups)
 
 

@@ -32,13 +32,13 @@ class FeatureLaw(Protocol):
 
     def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]: ...
 
-    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
+    def conditions(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
 
     def tube(self) -> tuple[Array, Array]: ...
 
     def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]: ...
 
-    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]: ...
+    def hole_rows(self, conditions: Sequence[ConditionPoints]) -> dict[int, Array]: ...
 
     def refined(
         self,
@@ -68,6 +68,11 @@ class OneNetwork:
         """A realisation of the law."""
         return self.law.families(resolution, rng)
 
+    @property
+    def sampled(self) -> bool:
+        """Surfaces are sampled; curves have quadrature points."""
+        return self.form.dim > 2
+
     def columns(self, families: list[FeatureFamily]) -> int:
         """The number N of features."""
         return sum(family.columns for family in families)
@@ -91,16 +96,16 @@ class OneNetwork:
 
     def rows(self, families: list[FeatureFamily], resolution: Any, shift: float, factor: float = 1.0) -> TrefftzRows:
         """The conditions at collocation points; another ``shift`` gives fresh ones, ``factor`` times as many."""
-        places = [*self.law.places(resolution, shift, factor), *self.pins]
-        columns, rows = self.law.hole_columns(families), self.law.hole_rows(places)
+        conditions = [*self.law.conditions(resolution, shift, factor), *self.pins]
+        columns, rows = self.law.hole_columns(families), self.law.hole_rows(conditions)
         levels = ColumnLevels.of(self.columns(families), [HoleBlock(rows[hole], own) for hole, own in columns.items()])
         return boundary_rows(
-            families, self.network([], np.empty(0)), places, self.words, levels if levels.blocks else None
+            families, self.network([], np.empty(0)), conditions, self.words, levels if levels.blocks else None
         )
 
     def misses(self, network: TrefftzNetwork, resolution: Any, shift: float, factor: float) -> Misses:
         """What a function misses of the conditions at such points."""
-        return boundary_misses(network, self.law.places(resolution, shift, factor), self.words)
+        return boundary_misses(network, self.law.conditions(resolution, shift, factor), self.words)
 
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundary with their shares of the domain, where layers are thin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
@@ -35,19 +36,25 @@ class SourceFamily(CanonicalFamily):
         return len(self.sources) * len(self.moments)
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        gaps = points[:, None, :] - self.sources
-        square = np.square(gaps).sum(axis=2)
-        radius = np.sqrt(np.maximum(square, 1e-300))
+        gaps = [points[:, axis, None] - self.sources[:, axis] for axis in range(points.shape[1])]
+        square = np.square(gaps[0])
+        for gap in gaps[1:]:
+            square += np.square(gap)
+        radius = np.sqrt(np.maximum(square, 1e-300, out=square), out=square)
         most = sum(index) + int(self.moments.sum(axis=1).max())
         radial = self._radial(radius, gaps, most)
         found = []
         for moment in self.moments.astype(int):
             together = tuple((np.array(index) + moment).tolist())
-            sign = (-1.0) ** int(moment.sum())
-            found.append(sign * self.lengths ** int(moment.sum()) * derived(gaps, radial, together))
+            order = int(moment.sum())
+            found.append(derived(gaps, radial, together))
+            if order:
+                found[-1] = (-self.lengths) ** order * found[-1]
+        if len(found) == 1:
+            return found[0]
         return np.stack(found, axis=2).reshape(len(points), self.columns)
 
-    def _radial(self, radius: Array, gaps: Array, most: int) -> list[Array]:
+    def _radial(self, radius: Array, gaps: Sequence[Array], most: int) -> list[Array]:
         """(1/r d/dr)^j G, j = 0 … most, times exp(-drift·(y - s))."""
         m, plane = self.form.wave_number, self.form.dim == 2
         unit = self.lengths  # logarithms have no natural unit
@@ -64,12 +71,16 @@ class SourceFamily(CanonicalFamily):
             orders = _cylinder(screened, plane, most, m * radius)
             steps = [(-m / radius) ** j * orders[j] for j in range(most + 1)]
             if screened:  # both exponents at once: neither overflows
-                decay = np.exp(-m * radius - (gaps @ self.form.drift if self.form.moves else 0.0))
+                decay = np.exp(-m * radius - (self._drifted(gaps) if self.form.moves else 0.0))
                 return [step * decay for step in steps]
         if self.form.moves:
-            decay = np.exp(-(gaps @ self.form.drift))
+            decay = np.exp(-self._drifted(gaps))
             steps = [step * decay for step in steps]
         return steps
+
+    def _drifted(self, gaps: Sequence[Array]) -> Array:
+        """drift·(y - s) (M, K)."""
+        return np.sum([rate * gap for rate, gap in zip(self.form.drift, gaps, strict=True)], axis=0)
 
 
 def _cylinder(screened: bool, plane: bool, top: int, x: Array) -> Array:
@@ -90,9 +101,11 @@ def _hermite(order: int) -> tuple[tuple[int, float], ...]:
     )
 
 
-def derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
-    """∂^index (M, K) of a function of the radius from its derivatives (1/r d/dr)^j."""
-    total: Array = np.zeros(gaps.shape[:2], dtype=radial[0].dtype)
+def derived(gaps: Sequence[Array], radial: list[Array], index: MultiIndex) -> Array:
+    """∂^index (M, K) of a function of the radius from its derivatives (1/r d/dr)^j; gaps : each coordinate (M, K)."""
+    if not any(index):
+        return radial[0]
+    total: Array = np.zeros(gaps[0].shape, dtype=radial[0].dtype)
     parts: list[tuple[int, Array | float]] = [(0, 1.0)]
     for axis, order in enumerate(index):
         if order:
@@ -100,7 +113,7 @@ def derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
             for lost, factor in parts:
                 for j, weight in _hermite(order):
                     power = order - 2 * j
-                    grown.append((lost + j, factor * weight * (gaps[:, :, axis] ** power if power else 1.0)))
+                    grown.append((lost + j, factor * weight * (gaps[axis] ** power if power else 1.0)))
             parts = grown
     for lost, factor in parts:
         total += factor * radial[sum(index) - lost]

@@ -15,7 +15,7 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
+from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.patches import SurfacePatches
 from rannpde.pde.trefftz.rows import ConditionPoints
@@ -28,17 +28,45 @@ SURFACE_SAMPLES = 3000
 
 
 @dataclass(frozen=True)
+class SpaceIteration:
+    """The number of all features, the degree of the regular ones, and the error on the outer boundary."""
+
+    features: int
+    regular: int
+    error: float
+
+    def rate(self, later: SpaceIteration) -> float:
+        """By how much the logarithm of the error has fallen per degree until a later iteration; 0 if it has not."""
+        if later.regular == self.regular or later.error >= self.error:
+            return 0.0
+        return float(np.log(self.error / later.error)) / (later.regular - self.regular)
+
+    def growth(self, before: SpaceIteration | None, wanted: float, most: float) -> float:
+        """By which factor there should be more features: errors fall with a power of their number.
+
+        Work grows with the third power of the number. Where nothing is known of the number n that is needed, growth by
+        g until it is passed costs g³/(3 log g) solves with n in the mean, which is least for g = exp(1/3).
+        """
+        if before is None or before.features >= self.features or before.error <= self.error:
+            return float(np.exp(1 / 3))
+        power = np.log(before.error / self.error) / np.log(self.features / before.features)
+        return float(np.clip((self.error / wanted) ** (1 / power), 1.0, most))
+
+
+@dataclass(frozen=True)
 class SpaceResolution:
     """How many features every group has.
 
     regular : degree of the harmonics or waves about the middle
     holes : degree of the multipoles about the middle of each spherical hole
     sources : sources behind each patch of the boundary
+    before : the iteration before
     """
 
     regular: int
     holes: tuple[int, ...]
     sources: tuple[int, ...]
+    before: SpaceIteration | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +191,8 @@ class SpaceLaw:
         outward = normals @ np.linalg.inv(self.form.matrix)
         outward /= np.linalg.norm(outward, axis=1, keepdims=True)
         outward += 0.5 * rng.normal(size=outward.shape)
-        wanted = np.minimum(self.tuning.offset * np.sqrt(self._areas / np.maximum(counts, 1))[homes], 0.5 * self.span)
+        spacing = np.sqrt(self._areas / np.maximum(counts, 1))[homes]
+        wanted = np.minimum(self.tuning.offset * spacing, 0.5 * self.span)
         own, near = wanted.copy(), np.ones(len(here), dtype=bool)
         tree = cKDTree(self.outline)
         for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
@@ -172,10 +201,10 @@ class SpaceLaw:
             if not near.any():
                 break
             own = np.where(near, 0.7 * own, own)
-        kept = ~near & (own > 0.1 * wanted)
+        kept = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
         return SourceFamily(self.form, place[kept], own[kept], np.zeros((1, 3)))
 
-    def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
+    def conditions(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
         hole = np.array(self.nearest)[self.patches.sides]
         areas, total = self.patches.areas, float(self.patches.areas.sum())
@@ -206,7 +235,7 @@ class SpaceLaw:
         """None: features of the whole are most of all."""
         return {}
 
-    def hole_rows(self, places: Sequence[ConditionPoints]) -> dict[int, Array]:
+    def hole_rows(self, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:
         """None either."""
         return {}
 
@@ -220,39 +249,43 @@ class SpaceLaw:
     ) -> SpaceResolution:
         """More features where the error is above the target: multipoles by their decay, or sources that are drawn with
         the error as their density."""
-        holes, smooth = list(resolution.holes), 1.0
-        needed = self._degrees(weights, target)
         patches, hole = self.patches, np.array(self.nearest)[self.patches.sides]
         every = np.array([errors.get(k, 0.0) for k in range(len(hole))])
         sizes = [float(np.linalg.norm(every[patches.sides == number])) for number in range(len(self.terms))]
+        outside = np.where(hole < 0, every, 0.0)
+        wanted, boundary = target * np.sqrt(len(errors)), float(np.linalg.norm(outside))
+        now = SpaceIteration(sum(family.columns for family, _ in weights), resolution.regular, boundary)
+        holes = list(resolution.holes)
         for number, own in zip(self.nearest, sizes, strict=True):
             if number >= 0 and own > target and own >= max(sizes) / len(sizes):
-                degree = resolution.holes[number]
-                holes[number] = max(degree, min(ceil(1.5 * degree), needed.get(number, degree)))
-        sources, outside = np.array(resolution.sources), np.where(hole < 0, every, 0.0)
-        if (outside > target).any():
-            if not (self.layered or slow or sources.any()):
-                smooth = 1.5
-            else:
+                holes[number] += self._degrees(weights, number, own / wanted)
+        regular, sources, before = resolution.regular, np.array(resolution.sources), resolution.before
+        if boundary > wanted:
+            if self.layered or slow or sources.any():
                 density = np.where(outside > target, outside, 0.0) * np.sqrt(patches.areas)
-                more = (self.tuning.growth - 1) / 2 * sum(family.columns for family, _ in weights)
-                sources = sources + np.ceil(more * density / density.sum()).astype(int)
-        waves = ceil(self._waves(self.span))
-        most = waves + ceil((resolution.regular - waves) * smooth)
-        regular = max(resolution.regular + 2, min(most, needed.get(-1, most))) if smooth > 1 else most
-        return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()))
+                more = now.growth(before if sources.any() else None, wanted, self.tuning.growth) - 1
+                sources = sources + np.ceil(more * now.features * density / density.sum()).astype(int)
+            else:
+                rate = before.rate(now) if before is not None else 0.0
+                more = ceil(np.log(boundary / wanted) / rate) if rate else self._degrees(weights, -1, boundary / wanted)
+                # two degrees more cost less than one more iteration, if the error falls a little slower
+                regular += min(more + 2, int((np.sqrt(self.tuning.growth) - 1) * (regular + 1)))
+        return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()), now)
 
-    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, int]:
-        """Hole, or -1 for the whole → the degree at which its harmonics or waves have fallen below the target."""
-        found: dict[int, int] = {}
+    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
+        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor.
+
+        Two at least, and half as many as decay by now at most.
+        """
+        about = self.centre if hole < 0 else self.holes[hole][0]
         for family, own in weights:
-            if isinstance(family, SphericalFamily):
+            if isinstance(family, SphericalFamily) and np.array_equal(family.centre, about):
                 sizes = np.zeros(int(family.degree) + 1)
                 np.maximum.at(sizes, family.orders, np.abs(own))
-                first = min(int(self._waves(float(family.radius))), len(sizes) - 1)  # before, waves do not decay
-                needed = first + degree_needed(sizes[first:], target)
-                found[-1 if family.regular else sum(key >= 0 for key in found)] = ceil(min(needed, 10.0 * len(sizes)))
-        return found
+                decaying = sizes[min(int(self._waves(float(family.radius))), len(sizes) - 1) :]  # waves do not, before
+                rate, half = -coefficient_decay(decaying)[2], ceil(len(decaying) / 2)
+                return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), half) if rate > 0 else half)
+        raise AssertionError("no features about this point")
 
 
 def space_law(

@@ -155,21 +155,48 @@ class SphericalFamily(CanonicalFamily):
         return 1 / np.maximum(np.where(np.arange(top + 1) > x, values[: top + 1], values[turning]), 1e-290)[l]
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        degree, order = int(self.degree), sum(index)
         away = points - self.centre
         radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
+        found = self._derivatives(away, radius, index) if any(index) else self._undifferentiated(away, radius)
+        if self.form.moves or self._screened:
+            found = found * np.exp(self._exponent(away, radius))[:, None]
+        return found
+
+    def _undifferentiated(self, away: Array, radius: Array) -> Array:
+        """The functions themselves (M, N), one after the other, so that all intermediate arrays stay in the cache."""
+        degree = int(self.degree)
+        plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
+        radial = self._radial(degree, self._unit * radius)
+        factors = self._factors
+        found = np.empty((self.columns, len(away)))
+        real = (degree + 1) * (degree + 2) // 2  # columns; then follow imaginary parts of m > 0
+        power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
+        for m in range(degree + 1):
+            if m:
+                power = power * plane
+                diagonal *= -np.sqrt((2 * m + 1) / (2 * m))
+            before, now = np.zeros(len(away)), np.full(len(away), diagonal)
+            for l in range(m, degree + 1):  # noqa: E741
+                if l > m:
+                    ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))
+                    share = np.sqrt(((l - 1) ** 2 - m * m) / (4 * (l - 1) ** 2 - 1)) if l > m + 1 else 0.0
+                    before, now = now, ratio * (height * now - share * before)
+                here = l * (l + 1) // 2 + m
+                size = (factors[here] * now) * radial[l]
+                np.multiply(size, power.real, out=found[here])
+                if m:
+                    np.multiply(size, power.imag, out=found[real + l * (l - 1) // 2 + m - 1])
+        return found.T
+
+    def _derivatives(self, away: Array, radius: Array, index: MultiIndex) -> Array:
+        """∂^index of the functions (M, N)."""
+        degree, order = int(self.degree), sum(index)
         harmonics = spherical_harmonics(away / radius[:, None], degree + order)
         levels = np.repeat(np.arange(degree + order + 1), 2 * np.arange(degree + order + 1) + 1)
         table = harmonics * self._radial(degree + order, self._unit * radius)[levels]
         l, m = self._pairs  # noqa: E741
         wanted = l * l + l + m
-        if order:
-            found = (self._derivative(index)[:, wanted].T @ table).T * self._unit**order
-        else:
-            found = table[wanted].T
-        found = found * self._factors
-        if self.form.moves or self._screened:
-            found = found * np.exp(self._exponent(away, radius))[:, None]
+        found = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
         return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
 
     def _derivative(self, index: MultiIndex) -> csr_matrix:

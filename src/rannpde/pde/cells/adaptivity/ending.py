@@ -10,6 +10,12 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 
 
+def singularity(problem: Problem, at: float) -> str:
+    """Where the solution of an initial value problem becomes infinite or singular, and what to do."""
+    where = f"{problem.domain.names[0]} = {at:.6g}"
+    return f"the solution seems to become infinite or singular at {where}; end the interval before it"
+
+
 @dataclass(frozen=True)
 class Ending:
     """How the loop ended, after ``iterations`` of them.
@@ -35,9 +41,8 @@ class Ending:
         if self.status is Status.STALLED:
             known = f"two iterations differ by {self.estimate:.1e}, " if np.isfinite(self.estimate) else ""
             return f"{known}the largest residual of a cell is {self.residual:.1e} after {self.iterations} iterations"
-        if self.status is Status.BLOW_UP:
-            where = f"{problem.domain.names[0]} = {self.blow_up:.6g}"
-            return f"the solution seems to become infinite or singular at {where}; end the interval before it"
+        if self.blow_up is not None:
+            return singularity(problem, self.blow_up)
         if self.status is Status.UNDETERMINED:
             return self._undetermined(problem)
         if self.status.by_caller and self.estimate <= self.tol and self.residual > self.residual_tolerance:

@@ -9,7 +9,7 @@ import numpy as np
 from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.tolerance import EFFECTIVITY, GAIN
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN
 from rannpde.rounding import EPS
 
 
@@ -112,7 +112,7 @@ class CellsEstimator:
             so far, they will not.
         """
         self.checked_residuals.append(left)
-        bound = max(self.tuning.residual_tolerance, EFFECTIVITY * self.tol)
+        bound = max(self.tuning.residual_tolerance, ESTIMATOR_FACTOR * self.tol)
         stagnant = len(self.checked_residuals) > 2 and left > GAIN * self.checked_residuals[-3]
         return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
 

@@ -24,7 +24,7 @@ from rannpde.pde.cells.adaptivity.checks import (
     several_slopes,
     stability_constant,
 )
-from rannpde.pde.cells.adaptivity.ending import Ending
+from rannpde.pde.cells.adaptivity.ending import Ending, singularity
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
@@ -161,9 +161,11 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
+                remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
+                if self._blow_up is not None:
+                    remedy = singularity(self.problem, self._blow_up)
                 raise InputError(
-                    f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
-                    "with a formula for each field for which every term is finite"
+                    f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
                 ) from error
             raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the one before is whole

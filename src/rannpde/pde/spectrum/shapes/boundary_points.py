@@ -28,19 +28,19 @@ def condition_kind(term: Any) -> int | None:
 class BoundarySamples:
     """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
 
-    def __init__(self, problem: Problem, boundary: CanonicalBoundary, places: Sequence[ConditionPoints]) -> None:
+    def __init__(self, problem: Problem, boundary: CanonicalBoundary, conditions: Sequence[ConditionPoints]) -> None:
         form = boundary.pieces[0].form
         scale = float(form.matrix[0, 0])
-        self.points = np.concatenate([place.points for place in places])
-        self.starts = np.cumsum([len(place.points) for place in places])[:-1]
-        self.roots = np.concatenate([place.weights for place in places])
-        self.groups = np.concatenate([place.groups for place in places])
+        self.points = np.concatenate([condition.points for condition in conditions])
+        self.starts = np.cumsum([len(condition.points) for condition in conditions])[:-1]
+        self.roots = np.concatenate([condition.weights for condition in conditions])
+        self.groups = np.concatenate([condition.groups for condition in conditions])
         self.lengths = self.roots**2 * boundary.length
-        regions: list[Any] = [place.term.region for place in places]
-        self.normals = np.concatenate([r.normals(p.points) for r, p in zip(regions, places, strict=True)])
+        regions: list[Any] = [condition.term.region for condition in conditions]
+        self.normals = np.concatenate([r.normals(p.points) for r, p in zip(regions, conditions, strict=True)])
         self.outwards = (form.to(self.points) * self.normals).sum(axis=1)
-        self.held = np.concatenate([np.full(len(p.points), condition_kind(p.term) == 0) for p in places])
-        self.ratios = np.concatenate([_ratio(problem, place, scale) for place in places])
+        self.held = np.concatenate([np.full(len(p.points), condition_kind(p.term) == 0) for p in conditions])
+        self.ratios = np.concatenate([_ratio(problem, condition, scale) for condition in conditions])
         self.unit, self.scale = boundary.radius, scale
 
     def across(self, table: Callable[[MultiIndex], Array]) -> Array:
@@ -71,14 +71,14 @@ class BoundarySamples:
         return np.asarray(np.where(self.held[:, None], values, free))
 
 
-def _ratio(problem: Problem, place: ConditionPoints, scale: float) -> Array:
+def _ratio(problem: Problem, condition: ConditionPoints, scale: float) -> Array:
     """b/a (M,) of a condition a ∂ₙu + b u = 0, in canonical coordinates; zero where there is no derivative."""
-    known = place.term.known(place.points, problem.vocabulary)
-    expression = place.term.expression
-    _, partials = expression.linearised(known, {jet: np.zeros(len(place.points)) for jet in expression.jets})
-    slope, plain = np.zeros(len(place.points)), np.zeros(len(place.points))
-    region: Any = place.term.region
-    normals = region.normals(place.points)
+    known = condition.term.known(condition.points, problem.vocabulary)
+    expression = condition.term.expression
+    _, partials = expression.linearised(known, {jet: np.zeros(len(condition.points)) for jet in expression.jets})
+    slope, plain = np.zeros(len(condition.points)), np.zeros(len(condition.points))
+    region: Any = condition.term.region
+    normals = region.normals(condition.points)
     for jet, partial in zip(expression.jets, partials, strict=True):
         if jet.order:
             slope = slope + partial * normals[:, jet.index.index(1)]

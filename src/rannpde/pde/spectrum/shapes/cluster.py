@@ -66,12 +66,12 @@ class ModeCluster:
             if of.monitor.exhausted:
                 return False
             self.sampled: dict[float, SampledFunctions] = {}
-            self.places = BoundarySamples(of.problem, of.boundary, law.places(self.resolution, 0.5))
+            self.places = BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 0.5))
             kappas = self._newton(of.tol)
             if kappas is None:
                 return False
             errors, weights = self._bound(
-                kappas, BoundarySamples(of.problem, of.boundary, law.places(self.resolution, 0.29, 2.0))
+                kappas, BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 0.29, 2.0))
             )
             worst = max(bound / max(kappa, 1e-300) for kappa, bound, _ in self.modes)
             if worst <= of.tol:
@@ -90,7 +90,7 @@ class ModeCluster:
         here = float(self.first[0])
         coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
         self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.places(self.resolution, 0.5))
+        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
         near = self._corrections(here, NEIGHBOURS)
         found: list[float] = []
         for start in np.zeros(0) if near is None else near:
@@ -119,7 +119,7 @@ class ModeCluster:
         if coarse.tol == law.tol:
             return
         self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.places(self.resolution, 0.5))
+        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
         found = self._newton(coarse.tol)
         self.first = self.first if found is None else found
 

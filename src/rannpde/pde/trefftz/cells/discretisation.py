@@ -57,6 +57,11 @@ class CellsDiscretisation:
     words: Vocabulary
     pins: tuple[ConditionPoints, ...] = ()
 
+    @property
+    def sampled(self) -> bool:
+        """Curves have quadrature points."""
+        return False
+
     def first(self) -> Resolutions:
         """Where the iteration begins, cell by cell."""
         return tuple(law.first() for law in self.laws)
@@ -113,13 +118,13 @@ class CellsDiscretisation:
     # ---------------------------------------------------------------------------------------------------- rows
 
     def rows(self, families: CellFamilies, resolution: Resolutions, shift: float, factor: float = 1.0) -> BlockRows:
-        """Conditions on the boundary and continuity across faces; ``shift``, ``factor`` as in ``PlaneLaw.places``."""
+        """Conditions on the boundary and continuity across faces; ``shift`` and ``factor`` as in ``PlaneLaw``."""
         columns = tuple(sum(family.columns for family in cell) for cell in families)
-        places, faces = self._points(resolution, shift, factor)
-        count = sum(len(one.points) for cell in places for one in cell) + 4 * sum(len(one.points) for one in faces)
+        conditions, faces = self._points(resolution, shift, factor)
+        count = sum(len(one.points) for cell in conditions for one in cell) + 4 * sum(len(one.points) for one in faces)
         reserve(6.0 * FLOAT_BYTES * count * max(columns), "the values of the features on the boundary")
         blocks = []
-        for number, own in enumerate(places):
+        for number, own in enumerate(conditions):
             if own:
                 nothing = TrefftzNetwork((), np.empty(0), self.parts[number], self.laws[number].form)
                 found = boundary_rows(families[number], nothing, own, self.words)
@@ -131,9 +136,9 @@ class CellsDiscretisation:
 
     def misses(self, network: CellsNetwork, resolution: Resolutions, shift: float, factor: float) -> Misses:
         """What a function misses of the conditions and of the continuity at such points."""
-        places, faces = self._points(resolution, shift, factor)
+        conditions, faces = self._points(resolution, shift, factor)
         found = [
-            boundary_misses(one, own, self.words) for one, own in zip(network.networks, places, strict=True) if own
+            boundary_misses(one, own, self.words) for one, own in zip(network.networks, conditions, strict=True) if own
         ]
         for face in faces:
             checkpoint()
@@ -154,7 +159,7 @@ class CellsDiscretisation:
         sampled = [list(piece_points(law, own, shift, factor)) for law, own in zip(self.laws, resolution, strict=True)]
         length = sum(piece.length for law in self.laws for piece in law.boundary.pieces if piece.terms)
         homes = [int(self.arrangement.locate(pin.points)[0]) for pin in self.pins]
-        places = []
+        conditions = []
         for number, law in enumerate(self.laws):
             share = np.sqrt(law.boundary.length / length)
             own = [
@@ -162,8 +167,8 @@ class CellsDiscretisation:
                 for one in sampled[number]
                 for term in law.boundary.pieces[one.number].terms
             ]
-            places.append(own + [pin for pin, home in zip(self.pins, homes, strict=True) if home == number])
-        return places, self._face_points(sampled, length)
+            conditions.append(own + [pin for pin, home in zip(self.pins, homes, strict=True) if home == number])
+        return conditions, self._face_points(sampled, length)
 
     def _known(self, face: FacePoints) -> dict[sympy.Symbol, Array]:
         """Coordinates and normals of the points of a face."""
