@@ -18,16 +18,14 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import SuperLU
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.flow.inertia import InertiaOperator
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.matrices import FlowMatrices, FlowState, add_face_blocks
+from rannpde.pde.flow.matrices import EquilibratedFactors, FlowMatrices, FlowState, add_face_blocks
 from rannpde.pde.flow.multipliers import stable_multipliers
 from rannpde.pde.flow.transport import TransportOperator
-from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.local import CellBatch
 
 
@@ -126,7 +124,7 @@ class FlowSystem:
             weights[:, 1:], traces[self.carried :].reshape(self.faces, count, self.r // max(count, 1)),
         )  # fmt: skip
 
-    def factorised(self, pieces: list[tuple[Array, Array]]) -> SuperLU:
+    def factorised(self, pieces: list[tuple[Array, Array]]) -> EquilibratedFactors:
         """The factors of the matrix of the unknowns of faces that are used; pieces : numbers (B, T) of the unknowns
         around cells, and what each cell adds (B, T, T)."""
         row = np.concatenate([np.repeat(dofs, dofs.shape[1], axis=1).ravel() for dofs, _ in pieces])
@@ -136,7 +134,7 @@ class FlowSystem:
         used = self.active[row] & self.active[column]
         size = int(self.active.sum())
         matrix = sparse.csc_matrix((entry[used], (numbers[row[used]], numbers[column[used]])), (size, size))
-        return factorised_traces(matrix, 2)
+        return EquilibratedFactors.of(matrix)
 
     def still(self, batch: CellBatch) -> FlowMatrices:
         """Of the cells of a batch at rest: viscosity, penalties, multipliers, and all that is given."""
