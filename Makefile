@@ -21,6 +21,9 @@ CASES ?=
 PEERS ?= $(BIN)/python
 SECONDS ?= 30
 
+# compiled modules are kept: the tests start hundreds of processes that load them
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: run test test-all smoke fuzz honesty randomised lint format bench pinnacle peers sensitivity docs dist clean
 
 run: $(READY)

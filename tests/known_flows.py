@@ -93,3 +93,27 @@ def cavity(reynolds, unit=1.0):
     sides = {"lid": rp.On(lid, ["u = 1", "v = 0"]), "walls": rp.On(f"boundary except {lid}", ["u = 0", "v = 0"])}
     box = rp.Box(x=(0, unit), y=(0, unit))
     return rp.Problem(equations, box, sides, {"nu": unit / reynolds}, fields=("u", "v", "p"))
+
+
+def backward_step(reynolds, length=30, unit=1.0, speed=1.0):
+    """Gartling's channel: the fluid enters through the upper half of its left side; heights and mean velocities in any
+    unit."""
+    half = 0.5 * unit
+    conditions = {
+        "inflow": rp.On("x=0 where y > 0", [f"u = {24 * speed!r}*(y/{unit!r})*(0.5 - y/{unit!r})", "v = 0"]),
+        "step": rp.On("x=0 where y < 0", ["u = 0", "v = 0"]),
+        "walls": rp.On((f"y={-half!r}", f"y={half!r}"), ["u = 0", "v = 0"]),
+        "outflow": rp.On(f"x={length * unit!r}", ["nu*dn(u) - p*nx = 0", "nu*dn(v) = 0"]),
+    }
+    equations = ["u*u_x + v*u_y + p_x = nu*laplace(u)", "u*v_x + v*v_y + p_y = nu*laplace(v)", "u_x + v_y = 0"]
+    domain = rp.Box(x=(0, length * unit), y=(-half, half))
+    return rp.Problem(equations, domain, conditions, {"nu": speed * unit / reynolds}, fields=("u", "v", "p"))
+
+
+def shear_turns(solution, wall, count=400):
+    """Where the shear u_y on a wall y = … changes its sign."""
+    low, high = solution.stated.domain.bounds[0]
+    x = np.linspace(low, high, count + 2)[1:-1]
+    shear = solution.derivative("u_y", x=x, y=wall)
+    k = np.flatnonzero(np.sign(shear[1:]) != np.sign(shear[:-1]))
+    return x[k] - shear[k] * (x[k + 1] - x[k]) / (shear[k + 1] - shear[k])

@@ -4,8 +4,11 @@ The scripts of the gallery themselves run when the site is built (``make docs``)
 """
 
 import ast
+import inspect
 import re
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -27,7 +30,30 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=named)
+SNIPPETS = [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))]
+LONG = (
+    "evolution",
+    "experiments",
+    "families",
+    "inverse",
+    "many_dimensions",
+    "nonlinear",
+    "scaling",
+    "spectrum",
+    "theory",
+)
+"""Pages whose snippets take 4 to 17 s of CPU time each: they run in ``make test-all``."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=[pytest.mark.slow] if page.parent.name == "docs" and page.stem in LONG else [], id=named(page)
+        )
+        for page in SNIPPETS
+    ],
+)
 def test_snippets_run(page, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -38,11 +64,31 @@ def test_snippets_run(page, tmp_path, monkeypatch):
     matplotlib.pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_lead_somewhere(page):
-    for target in LINK.findall(page.read_text("utf-8")):
-        made = target.endswith("gallery/index.rst")  # by the build of the site
-        assert made or (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+def test_snippets_use_what_there_is():
+    """Every block is Python, what it imports from us exists, and our functions have the keywords that it gives them."""
+    for page in SNIPPETS:
+        for number, code in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1):
+            where = f"{named(page)}, block {number}"
+            for node in ast.walk(ast.parse(code, where)):
+                match node:
+                    case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "rannpde":
+                        missing = [one.name for one in names if one.name != "*" and not has(module, one.name)]
+                        assert not missing, f"{where}: {module} has no {missing}"
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="rp"), attr=name), keywords=keywords):
+                        inspect.signature(getattr(rp, name)).bind_partial(**{one.arg: 0 for one in keywords if one.arg})
+                    case ast.Attribute(value=ast.Name(id="rp"), attr=name):
+                        assert hasattr(rp, name), f"{where}: rannpde has no {name}"
+
+
+def has(module: str, name: str) -> bool:
+    return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
+
+
+def test_links_lead_somewhere():
+    links = [(page, target) for page in PAGES for target in LINK.findall(page.read_text("utf-8"))]
+    links = [(page, target) for page, target in links if not target.endswith("gallery/index.rst")]  # the build makes it
+    assert links
+    assert not [(page.name, target) for page, target in links if not (page.parent / target).exists()]
 
 
 def test_the_gallery_is_large_and_grouped():
@@ -51,26 +97,25 @@ def test_the_gallery_is_large_and_grouped():
         assert (folder / "GALLERY_HEADER.rst").exists()
 
 
-@pytest.mark.parametrize("script", GALLERY, ids=lambda p: p.stem)
-def test_a_script_of_the_gallery_is_one_screen_with_a_title_and_a_picture(script):
-    text = script.read_text("utf-8")
-    tree = ast.parse(text)
-    title, underline = (ast.get_docstring(tree) or "").splitlines()[:2]
-    assert set(underline) == {"="}
-    assert len(underline) >= len(title)
-    assert len(text.splitlines()) <= SCREEN
-    assigned = {name.id for node in ast.walk(tree) if isinstance(node, ast.Name) for name in [node]}
-    assert "figure" in assigned
+def test_a_script_of_the_gallery_is_one_screen_with_a_title_and_a_picture():
+    for script in GALLERY:
+        text = script.read_text("utf-8")
+        tree = ast.parse(text)
+        title, underline = (ast.get_docstring(tree) or "").splitlines()[:2]
+        assert set(underline) == {"="}, script
+        assert len(underline) >= len(title), script
+        assert len(text.splitlines()) <= SCREEN, script
+        assert "figure" in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}, script
 
 
-@pytest.mark.parametrize("name", rp.__all__)
-def test_every_public_name_is_in_the_reference_with_an_example(name):
+def test_every_public_name_is_in_the_reference_with_an_example():
     pages = [page.read_text("utf-8") for page in REFERENCE]
-    (page,) = [text for text in pages if re.search(rf":: rannpde\.{name}$", text, re.MULTILINE)]
-    documented = getattr(rp, name).__doc__ or ""
-    assert len(documented) > 20
-    shown = any(f"rp.{name}" in code for code in BLOCK.findall(page))
-    assert shown or ">>>" in documented, f"{name} has no example, neither in its docstring nor on its page"
+    for name in rp.__all__:
+        (page,) = [text for text in pages if re.search(rf":: rannpde\.{name}$", text, re.MULTILINE)]
+        documented = getattr(rp, name).__doc__ or ""
+        assert len(documented) > 20, name
+        shown = any(f"rp.{name}" in code for code in BLOCK.findall(page))
+        assert shown or ">>>" in documented, f"{name} has no example, neither in its docstring nor on its page"
 
 
 def test_docstrings_become_sections_of_numpydoc(monkeypatch):

@@ -63,7 +63,8 @@ BELOW_IN_PDE = {
     "residual": {"statement", "functional_values", "functions"},
     "problem": {"statement", "functional_values", "functions", "residual"},
     "zoo": STATED,
-    "budget": set(),
+    "memory": set(),
+    "budget": {"memory"},
     "monitor": {"budget"},
     "interpolation": set(),
     "access": {"statement"},
@@ -101,8 +102,10 @@ BELOW_IN_PDE = {
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
+    "uniqueness": STATED | {"monitor", "solution"},
     "selection": STATED
     | {
+        "uniqueness",
         "budget",
         "monitor",
         "solution",
@@ -117,12 +120,17 @@ BELOW_IN_PDE = {
         "polynomials",
     },
     "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow", "trefftz", "weak"},
+    "identification": STATED
+    | {"monitor", "solution", "forward_model", "cells", "lines", "paths", "inverse", "selection"},
+    "solve_table": {"identification", "selection"},
     "solve": STATED
     | {
+        "identification",
         "discontinuities",
         "flow",
         "outputs",
         "budget",
+        "memory",
         "monitor",
         "solution",
         "forward_model",
@@ -245,54 +253,65 @@ def read(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_downwards(path):
-    layer, tree = place(path, 0), read(path)
-    used = {name.split(".")[1] for name in imports(tree) if name.startswith("rannpde.")} - {layer, "__version__"}
-    if path.relative_to(ROOT).as_posix() in DRAWS:
-        used -= {"plotting"}
-    allowed = BELOW[layer] | (set() if layer in FOUNDATION else FOUNDATION)
-    assert used <= allowed, f"{layer} may not import {used - allowed}"
-    if layer not in ("plotting", "studies", "cli"):
-        top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-        assert not any(name.startswith("matplotlib") for name in imports(top))
+def parts_used(path: Path, above: str) -> set[str]:
+    """The parts of a package that a module uses: ``above`` is the package with its dot, ``rannpde.pde.``."""
+    names = imports(without_hints(read(path)))
+    return {name.removeprefix(above).split(".")[0] for name in names if name.startswith(above)}
 
 
-@pytest.mark.parametrize("path", INNER, ids=lambda p: str(p.relative_to(ROOT / "pde")))
-def test_inside_pde_imports_point_downwards(path):
-    part = place(path, 1)
-    names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.")]
-    used = {name[2] for name in names} - {part}
-    used -= ANSWERS.get(path.relative_to(ROOT / "pde").as_posix(), set())
-    allowed = BELOW_IN_PDE[part] | {"tolerance"}  # how a tolerance is divided is for all methods
-    assert used <= allowed, f"pde.{part} may not import {used - allowed}"
+def at_the_top(tree: ast.Module) -> ast.Module:
+    """The imports that run when the module loads."""
+    return ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
 
 
-@pytest.mark.parametrize("path", SHAPES, ids=lambda p: str(p.relative_to(ROOT / "domains")))
-def test_inside_domains_imports_point_downwards(path):
-    part, tree = place(path, 1), without_hints(read(path))
-    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    for module, late in ((top, set()), (tree, OPERATORS.get(path.relative_to(ROOT / "domains").as_posix(), set()))):
-        names = [name.split(".") for name in imports(module) if name.startswith("rannpde.domains.")]
-        used = {name[2] for name in names} - {part}
-        allowed = BELOW_IN_DOMAINS[part] | late
-        assert used <= allowed, f"domains.{part} may not import {used - allowed}"
+def test_imports_point_downwards():
+    upwards = {}
+    for path in MODULES:
+        layer, tree = place(path, 0), read(path)
+        used = {name.split(".")[1] for name in imports(tree) if name.startswith("rannpde.")} - {layer, "__version__"}
+        if path.relative_to(ROOT).as_posix() in DRAWS:
+            used -= {"plotting"}
+        upwards[path] = used - BELOW[layer] - (set() if layer in FOUNDATION else FOUNDATION)
+    assert not {path: wrong for path, wrong in upwards.items() if wrong}
 
 
-@pytest.mark.parametrize("path", CELLS, ids=lambda p: str(p.relative_to(ROOT / "pde" / "cells")))
-def test_inside_cells_imports_point_downwards(path):
-    part, above = place(path, 2), "rannpde.pde.cells."
-    names = [name.removeprefix(above) for name in imports(without_hints(read(path))) if name.startswith(above)]
-    used = {name.split(".")[0] for name in names} - {part}
-    assert used <= BELOW_IN_CELLS[part], f"pde.cells.{part} may not import {used - BELOW_IN_CELLS[part]}"
+def test_pictures_load_when_they_are_drawn():
+    light = [path for path in MODULES if place(path, 0) not in ("plotting", "studies", "cli")]
+    heavy = {path for path in light for name in imports(at_the_top(read(path))) if name.startswith("matplotlib")}
+    assert not heavy
 
 
-@pytest.mark.parametrize("path", LINES, ids=lambda p: str(p.relative_to(ROOT / "pde" / "lines")))
-def test_inside_lines_imports_point_downwards(path):
-    part = place(path, 2)
-    names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.lines.")]
-    used = {name[3] for name in names} - {part}
-    assert used <= BELOW_IN_LINES[part], f"pde.lines.{part} may not import {used - BELOW_IN_LINES[part]}"
+def test_inside_pde_imports_point_downwards():
+    upwards = {}
+    for path in INNER:
+        part = place(path, 1)
+        used = parts_used(path, "rannpde.pde.") - ANSWERS.get(path.relative_to(ROOT / "pde").as_posix(), set())
+        allowed = BELOW_IN_PDE[part] | {part, "tolerance"}  # how a tolerance is divided is for all methods
+        upwards[path] = used - allowed
+    assert not {path: wrong for path, wrong in upwards.items() if wrong}
+
+
+def test_inside_domains_imports_point_downwards():
+    upwards = {}
+    for path in SHAPES:
+        part, tree = place(path, 1), without_hints(read(path))
+        late = OPERATORS.get(path.relative_to(ROOT / "domains").as_posix(), set())
+        for module, allowed in ((at_the_top(tree), BELOW_IN_DOMAINS[part]), (tree, BELOW_IN_DOMAINS[part] | late)):
+            names = [name.split(".") for name in imports(module) if name.startswith("rannpde.domains.")]
+            upwards[path, module] = {name[2] for name in names} - {part} - allowed
+    assert not {path: wrong for (path, _), wrong in upwards.items() if wrong}
+
+
+@pytest.mark.parametrize(
+    ("package", "paths", "below"), [("cells", CELLS, BELOW_IN_CELLS), ("lines", LINES, BELOW_IN_LINES)]
+)
+def test_inside_a_method_imports_point_downwards(package, paths, below):
+    upwards = {}
+    for path in paths:
+        part = place(path, 2)
+        upwards[path] = parts_used(path, f"rannpde.pde.{package}.") - {part} - below[part]
+    assert paths
+    assert not {path: wrong for path, wrong in upwards.items() if wrong}
 
 
 @pytest.mark.parametrize(
@@ -317,14 +336,17 @@ def test_no_modules_inside_pde_import_each_other_in_a_circle():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-@pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(ROOT.parent).as_posix())
-def test_no_name_of_a_package_shadows_a_module_of_it(folder):
+def test_no_name_of_a_package_shadows_a_module_of_it():
     """``import rannpde.pde.solve`` and ``rannpde.pde.solve`` must be the same thing, whatever was imported before."""
-    package = import_module(".".join(folder.relative_to(ROOT.parent).parts))
-    inside = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
-    for name in inside - {"__init__", "__main__"}:
-        assert name not in getattr(package, "__all__", ())
-        assert isinstance(getattr(package, name, package), ModuleType), f"{package.__name__}.{name} is no module"
+    shadowed = []
+    for folder in PACKAGES:
+        package = import_module(".".join(folder.relative_to(ROOT.parent).parts))
+        inside = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
+        for name in inside - {"__init__", "__main__"}:
+            hidden = not isinstance(getattr(package, name, package), ModuleType)
+            if hidden or name in getattr(package, "__all__", ()):
+                shadowed.append(f"{package.__name__}.{name}")
+    assert not shadowed
 
 
 def named(tree: ast.Module) -> set[str]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rannpde.pde.family.operator import Operator
     from rannpde.pde.flow.method import Flow
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.identification import Identify, sensitivity
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.ranges import Range
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
-    from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.solve import ensemble, solve
     from rannpde.pde.spectrum.continuation.result import Continuation
     from rannpde.pde.spectrum.continuation.run import continuation
     from rannpde.pde.spectrum.eigen import eigen
@@ -117,7 +118,8 @@ _HOMES = {
     "pde.family.operator": ("Operator",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
-    "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
+    "pde.identification": ("Identify", "sensitivity"),
+    "pde.solve": ("ensemble", "solve"),
     "pde.monitor": ("Status", "Progress"),
     "pde.spectrum.continuation.result": ("Continuation",),
     "pde.spectrum.continuation.run": ("continuation",),

@@ -240,3 +240,32 @@ BAD = {
 def test_bad_input_is_refused_with_the_reason(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_space_and_time_are_taken_in_any_order():
+    disc, wanted = Ball((0, 0), 1, names=("x", "y")), ("t", "x", "y")
+    for domain in (
+        SpaceTime(disc, t=(0, 2)),
+        SpaceTime(t=(0, 2), x=disc),
+        SpaceTime((0, 2), disc),
+        SpaceTime(disc, (0, 2)),
+    ):
+        assert domain.names == wanted
+        assert domain == SpaceTime((0, 2), x=disc)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SpaceTime(x=(0, 1)),
+        lambda: SpaceTime(),
+        lambda: SpaceTime((0, 1)),
+        lambda: SpaceTime((0, 1), (0, 1)),
+        lambda: SpaceTime(Ball((0, 0), 1)),
+        lambda: SpaceTime(Ball((0, 0), 1), t=(0, 1), x=(0, 1)),
+        lambda: SpaceTime(Ball((0, 0), 1), Ball((0, 0), 1), t=(0, 1)),
+    ],
+)
+def test_parts_that_are_missing_or_given_twice_are_named(make):
+    with pytest.raises(InputError, match=r"^(t|x|space) is .*SpaceTime\("):
+        make()

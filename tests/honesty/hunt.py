@@ -1,16 +1,18 @@
 """The open-ended hunt for solutions that say ``converged`` and are wrong: ``make honesty COUNT=5000``.
 
-    python tests/honesty/hunt.py --count 1000 --first 0 --seconds 10 [--families pulse,layer]
+    python tests/honesty/hunt.py --count 1000 --first 0 --seconds 10 [--families pulse,layer] [--record FILE]
 
 Prints every defect with its seed and statement as it is found, and a table at the end (or at Ctrl-C). A single case
-again: ``--first SEED --count 1``, with the same families.
+again: ``--first SEED --count 1``, with the same families. Seconds are those of the processor. Each case has a process
+of its own, and what is in the record is not done again.
 """
 
 from __future__ import annotations
 
 import argparse
-import signal
+import os
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -18,7 +20,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import honesty.rough
 import honesty.spaces  # noqa: F401 (their families join the others)
 from honesty.cases import FAMILIES, case
-from honesty.judge import Tally, judge
+from honesty.judge import CRASHED, HUNG, PATIENCE, Tally, Verdict, judge
+from long_runs import Endless, Record, Row, run
+
+
+def verdict_row(seed: int, families: tuple[str, ...], seconds: float) -> Row:
+    """What is kept of the case of a seed."""
+    row = dict(vars(judge(case(seed, families), seconds)))
+    del row["case"]
+    return row
+
+
+def failed(failure: Exception) -> Row:
+    """The row of a case whose process gave no answer."""
+    word = HUNG if isinstance(failure, Endless) else CRASHED
+    return {"words": (word,), "seconds": float("nan"), "told": str(failure)}
 
 
 def main() -> int:
@@ -28,23 +44,30 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--seconds", type=float, default=10.0, help="budget of a solve")
     parser.add_argument("--families", default="", help="comma-separated; all of them by default")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time, one thread each")
+    parser.add_argument("--record", type=Path, help="file to which each verdict is added as it comes")
     parser.add_argument("--show", default="", help="also print verdicts with one of these words, e.g. 'too small'")
     chosen = parser.parse_args()
     families = tuple(filter(None, chosen.families.split(",")))
     for name in families:
         if name not in FAMILIES:
             parser.error(f"no family {name!r}; known: {', '.join(FAMILIES)}")
-    asked: list[int] = []  # no KeyboardInterrupt: a solve would take it for its own and come back
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: asked.append(number))
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     tally, wanted = Tally(), set(filter(None, chosen.show.split(",")))
-    for seed in range(chosen.first, chosen.first + chosen.count * chosen.step, chosen.step):
-        verdict = judge(case(seed, families), chosen.seconds)
-        tally.add(verdict)
-        if verdict.defect or wanted & set(verdict.words):
-            print(verdict, flush=True)
-        if asked:
-            break
+    seeds = range(chosen.first, chosen.first + chosen.count * chosen.step, chosen.step)
+    work = partial(verdict_row, families=families, seconds=chosen.seconds)
+    limit = 2 * (chosen.seconds + PATIENCE)
+    try:
+        rows = run(work, seeds, limit, failed, Record(chosen.record), chosen.workers)
+        for number, (seed, row) in enumerate(rows, start=1):
+            verdict = Verdict(case(seed, families), **row | {"words": tuple(row["words"])})
+            tally.add(verdict)
+            if verdict.defect or wanted & set(verdict.words):
+                print(verdict, flush=True)
+            if number % 100 == 0:
+                print(f"{number} tried, {len(tally.defects)} defects", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted; the tables hold what was finished")
     print(tally.table())
     print(tally.effectivity_table())
     return 1 if tally.defects else 0

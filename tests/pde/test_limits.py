@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from time import perf_counter, process_time, sleep
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ import rannpde as rp
 from rannpde.checkpoints import Cause, Ended, affordable, checkpoint, factorising, guarded, reserve
 from rannpde.errors import InputError
 from rannpde.pde import budget as budgets
-from rannpde.pde.budget import Budget, Watch, default_memory, resident_memory, watched
+from rannpde.pde.budget import Budget, Watch, timed_by, watched
+from rannpde.pde.memory import MEMORY_SHARE, default_memory, resident_memory
 from rannpde.pde.monitor import Monitor, Status
 
 UNIT = rp.Box(x=(0, 1), y=(0, 1))
@@ -57,7 +59,7 @@ class PressedAt(Watch):
     def check(self):
         PressedAt.count += 1
         if PressedAt.count == PressedAt.when:
-            self.budget.interrupt.press()
+            self.budget.press()
         super().check()
 
 
@@ -166,10 +168,63 @@ def test_the_default_is_half_of_what_is_free():
     assert limit is None or limit > 0
 
 
+GROUPS = {
+    "second": ("", "memory.max", "memory.current", ""),
+    "first": ("memory/", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+}
+
+
+@pytest.mark.parametrize("version", GROUPS)
+@pytest.mark.parametrize(
+    ("limit", "free"), [("max", 8e9), ("6000000000", 5e9), ("2000000000", 1e9), ("900000000", 0.0)]
+)
+def test_pages_of_files_are_free_memory_also_in_a_container(tmp_path, version, limit, free):
+    """Of 4 GB used, 3 GB are pages of files."""
+    folder, most, used, prefix = GROUPS[version]
+    group = tmp_path / "sys/fs/cgroup" / folder
+    group.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       16000000 kB\nMemAvailable:    7812500 kB\n")
+    (group / most).write_text(f"{limit}\n")
+    (group / used).write_text("4000000000\n")
+    (group / "memory.stat").write_text(f"{prefix}inactive_file 2000000000\n{prefix}active_file 1000000000\nanon 1000\n")
+    assert default_memory(tmp_path) == pytest.approx(MEMORY_SHARE * free)
+
+
+def test_a_system_that_does_not_tell_sets_no_limit(tmp_path):
+    assert default_memory(tmp_path) is None
+
+
+def test_seconds_may_be_those_of_the_processor():
+    """Whoever else uses the machine, a solve has the same time: waiting does not count, and work does."""
+    with timed_by(process_time):
+        budget = Budget(seconds=0.02)
+    inner = Monitor(None, budget).within(0.5)
+    sleep(0.05)
+    assert not budget.exhausted
+    assert not inner.exhausted
+    while process_time() < budget.started + 0.021:
+        pass
+    assert budget.exhausted
+    assert inner.exhausted
+    assert Budget(seconds=60.0).clock is perf_counter  # only within the block
+
+
+def test_a_solve_by_the_processors_time_ends_by_it():
+    waiting = [0.0]
+
+    def clock() -> float:  # an hour by this clock after a hundred questions
+        waiting[0] += 36.0
+        return waiting[0]
+
+    with timed_by(clock):
+        solution = solved(poisson(), tol=1e-12, method="cells", seconds=1800.0)
+    assert solution.status is Status.BUDGET
+
+
 def test_a_watch_raises_at_the_deadline_and_once_more_at_the_latest_moment(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
-    budget = Budget(seconds=10.0, started=100.0)
+    budget = Budget(seconds=10.0, started=100.0, clock=lambda: now[0])
     with watched(budget):
         checkpoint()
         now[0] = 110.1
@@ -186,8 +241,7 @@ def test_a_watch_raises_at_the_deadline_and_once_more_at_the_latest_moment(monke
 
 def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
-    budget = Budget(seconds=10.0, started=0.0)
+    budget = Budget(seconds=10.0, started=0.0, clock=lambda: now[0])
     budget.speeds.known["qr"] = 1e9
     with watched(budget):
         with factorising("qr", 5e9):
@@ -211,6 +265,6 @@ def test_a_budget_within_another_shares_its_interrupt():
     monitor = Monitor(None, Budget(seconds=100.0))
     inner = monitor.within(0.5).rest()
     assert 45 < inner.budget.remaining < 51
-    monitor.budget.interrupt.press()
+    monitor.budget.press()
     assert inner.exhausted
     assert inner.ending is Status.INTERRUPTED

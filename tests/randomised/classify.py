@@ -1,25 +1,22 @@
-"""One user's problem, solved in a process of its own and classified; and the table of many.
-
-A process of its own can be ended whatever it does, so that a solve that never returns is seen and counted.
-"""
+"""One user's problem, solved and classified; and the table of many."""
 
 from __future__ import annotations
 
-import multiprocessing
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from time import perf_counter, process_time
+from functools import partial
+from time import process_time
 
 import numpy as np
 
 from honesty.judge import FACTOR, ROUNDING, true_error
+from long_runs import Endless, Record, Row, run
 from randomised.problems import UserProblem, user_problem
 from randomised.wider import wider_problem
 from rannpde.errors import InputError
+from rannpde.pde.budget import timed_by
 from rannpde.pde.solve import solve
 
 SOLVED, OPEN, REFUSED = "solved", "not converged", "refused"
@@ -28,8 +25,8 @@ DEFECTS = (WRONG, LATE, CRASHED, HUNG)
 CLASSES = (SOLVED, OPEN, REFUSED, *DEFECTS)
 OVERRUN = (1.2, 1.0)
 """A solve with a budget of s seconds may take 1.2 s + 1 s, of its processor's time."""
-PATIENCE = 6.0
-"""After this multiple of the budget (and a minute for the start of a process) by the clock, a solve hangs."""
+PATIENCE = (2.0, 60.0)
+"""After so many budgets and seconds of the processor's time a solve hangs."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +50,22 @@ class Classified:
 
 
 def classify(problem: UserProblem, seconds: float = 30.0, rng: int = 0) -> Classified:
-    """Solve a problem in this process within its budget, and compare the result with the manufactured solution."""
-    begin, work = perf_counter(), process_time()
+    """Solve a problem in this process within its budget, and compare the result with the manufactured solution.
+
+    The budget is one of the processor's time: what else the machine does changes nothing.
+    """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), timed_by(process_time):
             warnings.simplefilter("ignore", UserWarning)
-            solution = solve(problem.problem(), tol=problem.tol, rng=rng, seconds=seconds)
+            stated = problem.problem()
+            begin = process_time()
+            solution = solve(stated, tol=problem.tol, rng=rng, seconds=seconds)
+            taken = process_time() - begin
             error = true_error(solution)
     except InputError as refusal:
         return Classified(problem, REFUSED, message=str(refusal).splitlines()[0])
     except Exception as failure:  # whatever it is, it should have been an error of ours
         return Classified(problem, CRASHED, message=f"{type(failure).__name__}: {failure}")
-    taken = min(perf_counter() - begin, process_time() - work)
     untrue = not error <= max(FACTOR * solution.estimate, problem.tol, ROUNDING)
     if solution.converged:
         outcome = WRONG if untrue else SOLVED
@@ -80,33 +81,25 @@ def _problem(seed: int, wider: bool) -> UserProblem:
     return wider_problem(seed) if wider else user_problem(seed)
 
 
-def _child(seed: int, seconds: float, wider: bool, answer: Connection) -> None:
-    answer.send(classify(_problem(seed, wider), seconds))
+def classified_row(seed: int, seconds: float, wider: bool) -> Row:
+    """What is kept of the problem of a seed."""
+    row = dict(vars(classify(_problem(seed, wider), seconds)))
+    del row["problem"]
+    return row
 
 
-def classify_apart(seed: int, seconds: float, wider: bool = False) -> Classified:
-    """The same in a process of its own, which is ended when it hangs."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(seed, seconds, wider, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        if ours.poll(PATIENCE * seconds + 60):
-            return ours.recv()
-        return Classified(_problem(seed, wider), HUNG, seconds=PATIENCE * seconds)
-    except EOFError:
-        return Classified(_problem(seed, wider), CRASHED, message="the process ended without an answer")
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
+def classify_many(
+    seeds: Iterable[int], seconds: float, workers: int = 1, wider: bool = False, record: Record | None = None
+) -> Iterator[Classified]:
+    """The problems of these seeds, each in a process of its own."""
 
+    def failed(failure: Exception) -> Row:
+        return {"outcome": HUNG if isinstance(failure, Endless) else CRASHED, "message": str(failure)}
 
-def classify_many(seeds: Iterable[int], seconds: float, workers: int, wider: bool = False) -> Iterator[Classified]:
-    """The problems of these seeds, in their order."""
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda seed: classify_apart(seed, seconds, wider), seeds)
+    work = partial(classified_row, seconds=seconds, wider=wider)
+    limit = PATIENCE[0] * seconds + PATIENCE[1]
+    for seed, row in run(work, seeds, limit, failed, record, workers):
+        yield Classified(_problem(seed, wider), **row)
 
 
 def table(results: Iterable[Classified]) -> str:

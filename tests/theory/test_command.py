@@ -47,6 +47,7 @@ def test_a_folder_that_cannot_be_used_is_told(tmp_path):
     assert "cannot be used" in result.output + result.stderr
 
 
+@pytest.mark.slow
 def test_order_of_finite_bound_makes_the_bound_finite():
     law = HeavyTailed(0.75, 0.75)
     order = order_of_finite_bound("tanh", law, 2, 1, 1)

@@ -74,7 +74,8 @@ def solve_file(
     from rannpde.io import prepare_folder
     from rannpde.pde.problem.toml import in_file, read_problem
     from rannpde.pde.solution import ConvergenceWarning
-    from rannpde.pde.solve import settings_from, solve
+    from rannpde.pde.solve import solve
+    from rannpde.pde.solve_table import settings_from
 
     console = Console(stderr=True, highlight=False)
     with answered("nothing was written"):

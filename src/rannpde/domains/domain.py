@@ -39,6 +39,8 @@ class SpaceTime(Domain):
     't=0'
     >>> round(SpaceTime(t=(0, 2), x=Ball((0, 0, 0), 1)).side("boundary").measure, 10)
     25.1327412287
+    >>> SpaceTime(Ball((0, 0), 1), t=(0, 2)).names
+    ('t', 'x', 'y')
     """
 
     names: tuple[str, ...]
@@ -46,9 +48,16 @@ class SpaceTime(Domain):
     space: Domain
     timed: ClassVar[bool] = True
 
-    def __init__(self, t: Any, **space: Any) -> None:
-        object.__setattr__(self, "time", pair("t", t))
-        object.__setattr__(self, "space", _space(space))
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        """parts : the time or the shape of space, in any order, where they are not named."""
+        for part in parts:
+            name = "x" if isinstance(part, Region) else "t"
+            remedy = "e.g. SpaceTime(t=(0, 1), x=(-1, 1)) or SpaceTime(shape, t=(0, 1))"
+            require(name not in named, name, part, "given once", remedy)
+            named[name] = part
+        require("t" in named, "t", "left out", "the first and the last time", "e.g. SpaceTime(t=(0, 1), x=(-1, 1))")
+        object.__setattr__(self, "time", pair("t", named.pop("t")))
+        object.__setattr__(self, "space", _space(named))
         object.__setattr__(self, "names", checked_names(("t", *self.space.names)))
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """Features that adapt themselves to data: ``fit("adaptive", points, values, width=…)``.
 
-Passes as in the method of lines: fit, measure the length ℓ of the fitted function place by place
-(``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), draw the next features by the adapted law of ℓ,
-and keep the iteration that predicts held-out points best. It pays where a function has layers; in many dimensions
+Adaptive iterations as in the method of lines: fit, measure the local length scale ℓ of the fitted function
+(``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), sample the next features from the law adapted to
+ℓ, and keep the iteration that predicts held-out points best. It pays where a function has layers; in many dimensions
 centres are too sparse to find them, and the first iteration is what remains.
 """
 

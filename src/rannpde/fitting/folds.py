@@ -55,8 +55,8 @@ class Trials:
 def fold_misfits(rest: Part, fold: Part, trials: Trials) -> Array:
     """Σ |u(z_i) - y_i|² over the fold (P,), for the fit to the rest with each penalty."""
     fits = rest.in_unit(trials.unit).path().solve_all(trials.penalties.tolist())
-    judge = fold.in_unit(trials.unit)
-    return np.array([judge.misfit(fit.coefficients) for fit in fits])
+    held_out = fold.in_unit(trials.unit)
+    return np.array([held_out.misfit(fit.coefficients) for fit in fits])
 
 
 def chosen_fit(whole: Part, trials: Trials, misfits: Sequence[Array]) -> Fitted:

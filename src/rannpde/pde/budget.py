@@ -4,29 +4,31 @@
 first checkpoint raises ``Ended``, whoever holds something usable catches it, and assembles the result; only when that
 takes too long (``GRACE``), ``Ended`` is raised once more, and the solve gives back what it has. Ctrl-C moves the
 deadline to the present moment: it goes the same way, so that it can never fall into the middle of an assignment.
+
+Time is that of a clock on the wall, since this is what a person waits for. ``timed_by(time.process_time)`` measures
+budgets by the processor's time of this process instead, so that what a solve finds within its seconds does not depend
+on what else the machine does: tests and comparisons of solvers want that.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 from types import FrameType
 
 import numpy as np
 
 from rannpde.checkpoints import Cause, Ended, guarded
+from rannpde.pde.memory import readable, resident_memory
 
 GRACE = (0.1, 0.5)
 """Share of the time allowed, and seconds, within which a result is assembled after the deadline: half of the overrun
 that is promised (20 % and 1 s), since what comes after it takes time too."""
-MEMORY_SHARE = 0.5
-"""Of the memory that is free, which a solve may take unless it is told another limit."""
 TIMED_FLOPS = 1e8
 """Operations of a factorisation whose time is measured and predicted: smaller ones take milliseconds."""
 FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15, "lu": 0.6}
@@ -38,15 +40,36 @@ MEMORY_INTERVAL = 0.05
 """Seconds between two looks at the memory that the process holds."""
 
 
+TimeSource = Callable[[], float]
+"""Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` tell them."""
+
+_CLOCK: ContextVar[TimeSource] = ContextVar("clock", default=perf_counter)
+"""The clock of the budgets that are made now."""
+
+
+@contextmanager
+def timed_by(clock: TimeSource) -> Iterator[None]:
+    """Budgets that are made within the block are measured by this clock, in whatever thread they are asked.
+
+    >>> from time import process_time, sleep
+    >>> with timed_by(process_time):
+    ...     budget = Budget(seconds=60.0)
+    >>> sleep(0.05)  # the processor rests meanwhile
+    >>> budget.elapsed < 0.05
+    True
+    """
+    token = _CLOCK.set(clock)
+    try:
+        yield
+    finally:
+        _CLOCK.reset(token)
+
+
 class Interrupt:
     """Whether Ctrl-C was pressed, and when; shared by all budgets of a solve."""
 
     def __init__(self) -> None:
         self.pressed: float | None = None
-
-    def press(self) -> None:
-        """End the solve at its next checkpoint."""
-        self.pressed = perf_counter()
 
 
 class MeasuredSpeeds:
@@ -55,19 +78,19 @@ class MeasuredSpeeds:
     def __init__(self) -> None:
         self.known: dict[str, float] = {}
 
-    def predicted(self, flops: float, kind: str) -> float:
+    def predicted(self, flops: float, kind: str, clock: TimeSource) -> float:
         """Seconds that so many operations will take."""
         if kind not in self.known:
-            self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed()
+            self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed(clock)
         return flops / self.known[kind]
 
-    def _product_speed(self) -> float:
+    def _product_speed(self, clock: TimeSource) -> float:
         """Operations per second of a product of two matrices."""
         if "product" not in self.known:
             matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
-            begin = perf_counter()
+            begin = clock()
             matrix @ matrix
-            self.record(2.0 * PROBE_SIZE**3, "product", perf_counter() - begin)
+            self.record(2.0 * PROBE_SIZE**3, "product", clock() - begin)
         return self.known["product"]
 
     def record(self, flops: float, kind: str, seconds: float) -> None:
@@ -79,26 +102,28 @@ class Budget:
     """The time and the memory that a solve may take.
 
     seconds : time allowed from the moment at which the budget was made; None for no limit
-    started : that moment, in seconds of ``time.perf_counter``
+    started : that moment, in seconds of the clock
     memory : bytes allowed beyond those that the process held at that moment; None for no limit
     held : bytes that it held then
     interrupt, speeds : shared by the budgets of all parts of a solve
+    clock : what tells the time, that of ``timed_by`` unless given
 
     >>> Budget(seconds=60.0).exhausted
     False
     """
 
     seconds: float | None = None
-    started: float = field(default_factory=lambda: perf_counter())
+    started: float = field(default_factory=lambda: _CLOCK.get()())
     memory: float | None = None
     held: float = field(default_factory=lambda: resident_memory() or 0.0)
     interrupt: Interrupt = field(default_factory=Interrupt, compare=False)
     speeds: MeasuredSpeeds = field(default_factory=MeasuredSpeeds, compare=False)
+    clock: TimeSource = field(default_factory=lambda: _CLOCK.get(), compare=False)
 
     @property
     def elapsed(self) -> float:
         """Seconds since the budget was made."""
-        return perf_counter() - self.started
+        return self.clock() - self.started
 
     @property
     def deadline(self) -> float:
@@ -109,12 +134,16 @@ class Budget:
     @property
     def remaining(self) -> float:
         """Seconds that are left, never negative; infinite where there is no limit."""
-        return max(self.deadline - perf_counter(), 0.0)
+        return max(self.deadline - self.clock(), 0.0)
 
     @property
     def exhausted(self) -> bool:
         """Whether the time is used up, or the caller has interrupted the solve."""
-        return perf_counter() > self.deadline
+        return self.clock() > self.deadline
+
+    def press(self) -> None:
+        """End the solve at its next checkpoint, as Ctrl-C does."""
+        self.interrupt.pressed = self.clock()
 
     @property
     def interrupted(self) -> bool:
@@ -139,10 +168,13 @@ class Watch:
         self.budget = budget
         self.raised = 0
         self.shortage = ""
-        self.looked = perf_counter()
+        self.looked = self.now()
+
+    def now(self) -> float:
+        return self.budget.clock()
 
     def check(self) -> None:
-        now = perf_counter()
+        now = self.now()
         if self.raised == 0 and now > self.budget.deadline:
             self._end()
         if self.raised == 1 and now > self.budget.latest:
@@ -168,16 +200,16 @@ class Watch:
     def begin(self, flops: float, kind: str) -> None:
         if flops < TIMED_FLOPS or self.raised > 1:
             return
-        predicted = self.budget.speeds.predicted(flops, kind)
+        predicted = self.budget.speeds.predicted(flops, kind, self.budget.clock)
         limit = self.budget.deadline if self.raised == 0 else self.budget.latest
         share, seconds = GRACE
-        if perf_counter() + predicted > limit + share * (limit - self.budget.started) + seconds:
+        if self.now() + predicted > limit + share * (limit - self.budget.started) + seconds:
             self._end()
 
     def affordable(self, share: float, kind: str) -> float:
         if self.budget.seconds is None:
             return float("inf")
-        return share * self.budget.remaining / self.budget.speeds.predicted(1.0, kind)
+        return share * self.budget.remaining / self.budget.speeds.predicted(1.0, kind, self.budget.clock)
 
     def finish(self, flops: float, kind: str, seconds: float) -> None:
         if flops >= TIMED_FLOPS:
@@ -209,7 +241,7 @@ def watched(budget: Budget) -> Iterator[Watch]:
     def handler(number: int, frame: FrameType | None) -> None:
         if budget.interrupt.pressed is not None:
             raise KeyboardInterrupt
-        budget.interrupt.press()
+        budget.press()
 
     if replaced:
         signal.signal(signal.SIGINT, handler)
@@ -219,37 +251,3 @@ def watched(budget: Budget) -> Iterator[Watch]:
     finally:
         if replaced:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def resident_memory() -> float | None:
-    """Bytes that this process holds in memory; None where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def default_memory() -> float | None:
-    """Half of the bytes that are free; None where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    try:  # a container may have less
-        folder = Path("/sys/fs/cgroup")
-        limit, used = (float((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
-        free = min(free, max(limit - used, 0.0))
-    except (OSError, ValueError):
-        pass
-    return MEMORY_SHARE * free
-
-
-def readable(size: float) -> str:
-    """A number of bytes as a person says it.
-
-    >>> readable(2.5e9), readable(3e6)
-    ('2.5 GB', '3 MB')
-    """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -22,14 +22,16 @@ from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.time.integrator import blows_up
-from rannpde.rounding import ROUNDED
+from rannpde.rounding import EPS, ROUNDED
 
-TOLERANCE = 1e-7
-"""Relative tolerance of the guess, far inside the region from which Newton's method converges."""
+TOLERANCE = EPS**0.5
+"""Relative tolerance of the guess: one step of Newton's method, which squares errors, leaves rounding."""
 SMALL = 1e-2
 """Absolute tolerance of the guess, relative to its relative tolerance and the initial values."""
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
+STANDSTILL = 2**13
+"""Evaluations from which on it is asked, each time that they have doubled, whether the second half of them led on."""
 BLOW_UP = 10**6
 """Growth, relative to the initial values, at which it is asked whether a solution grows faster than exponentially."""
 
@@ -51,7 +53,7 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
     guess, path = found
     with np.errstate(all="ignore"):
         first = guess.rate(np.array([[path.t[0]]]), path.y[:, :1])
-    return replace(guess, path=path.sol, regular=bool(np.isfinite(first).all()))
+    return replace(guess, path=path.sol, regular=bool(np.isfinite(first).all() and np.isfinite(path.y).all()))
 
 
 def blow_up_point(problem: Problem) -> float | None:
@@ -72,6 +74,9 @@ def blow_up_point(problem: Problem) -> float | None:
 
     grown.terminal = True  # type: ignore[attr-defined]
     found = _integration(problem, TOLERANCE, grown)
+    if found is not None and found[1].status >= 0 and not np.isfinite(found[1].y).all():
+        # LSODA walks on where a root or a logarithm has left its domain; an explicit method takes the step back
+        found = _integration(problem, TOLERANCE, grown, "RK45")
     if found is None:
         return None
     path = found[1]
@@ -84,10 +89,12 @@ def blow_up_point(problem: Problem) -> float | None:
     return float(path.t[-1]) if blows_up(path.t - path.t[0], sizes, 0.5 * BLOW_UP) else None
 
 
-def _integration(problem: Problem, tolerance: float, event: Any = None) -> tuple[Integrated, Any] | None:
+def _integration(
+    problem: Problem, tolerance: float, event: Any = None, method: str = "LSODA"
+) -> tuple[Integrated, Any] | None:
     """The rates of an initial value problem and its integration up to the end or an event; None for other problems.
 
-    Where the limit of evaluations is reached while steps have become tiny, the integration ends there without success.
+    Where steps have become as small as rounding, the integration ends there without success.
     """
     start = None if problem.periodic else _start(problem)
     if start is None:
@@ -105,10 +112,16 @@ def _integration(problem: Problem, tolerance: float, event: Any = None) -> tuple
     sizes = np.abs(np.array(list(values.values())))  # a solution may begin small and grow: errors grow with it
     scales = np.where(sizes > 0, sizes, sizes.max() or 1.0)
 
+    def stuck() -> bool:
+        """Whether the steps have become as small as rounding: before a singularity they do so without an end."""
+        return abs(times[-1] - times[len(times) // 2]) <= ROUNDED * abs(upper - lower)
+
     def rate(time: float, state: Array) -> Array:
         checkpoint()
         times.append(time)
-        if len(times) > EVALUATIONS:
+        count = len(times)
+        doubled = count >= STANDSTILL and count & (count - 1) == 0
+        if count > EVALUATIONS or (doubled and stuck()):
             raise _TooLong
         return guess.rate(np.array([[time]]), state[:, None])[:, 0]
 
@@ -116,11 +129,10 @@ def _integration(problem: Problem, tolerance: float, event: Any = None) -> tuple
         with np.errstate(all="ignore"):
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method="LSODA", rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True, events=event,
+                method=method, rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True, events=event,
             )  # fmt: skip
     except _TooLong:
-        stuck = abs(times[-1] - times[EVALUATIONS // 2]) <= ROUNDED * abs(upper - lower)
-        return (guess, OptimizeResult(success=False, status=-1, t=times[-1:])) if stuck else None
+        return (guess, OptimizeResult(success=False, status=-1, t=times[-1:])) if stuck() else None
     except (ValueError, FloatingPointError):
         return None
     return guess, path
@@ -158,7 +170,8 @@ def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
 class Integrated:
     """The dense output of an ODE solver as a state: derivatives up to the order of the equations, zero beyond.
 
-    regular : whether the rates are finite at the initial values; from a singular point nothing is integrated
+    regular : whether the rates at the initial values and all states are finite; beyond a singular point nothing is
+        integrated
     """
 
     problem: Problem

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import isfinite
-from time import perf_counter
 from typing import Any
 
 from rannpde.checkpoints import Cause, Ended
@@ -133,7 +132,7 @@ class Monitor:
         """A monitor for a solve within this one, with the time that is left, but at least a tenth of a second."""
         budget = self.budget
         left = None if budget.seconds is None else max(budget.remaining, 0.1)
-        return replace(self, budget=replace(budget, seconds=left, started=perf_counter()))
+        return replace(self, budget=replace(budget, seconds=left, started=budget.clock()))
 
     def tell(
         self,

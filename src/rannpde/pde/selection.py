@@ -21,7 +21,9 @@ from rannpde.pde.polynomials.method import Polynomials
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR
 from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.uniqueness import with_uniqueness
 from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
@@ -50,9 +52,10 @@ METHODS: dict[
 
 WITHOUT_MODEL = ("trefftz", "flow", "weak")
 """Methods that have no model of a solution on a fixed discretisation, which identification needs."""
-AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
-"""Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
-earlier one to be taken in its place: least squares of the strong form alone may converge to a wrong function."""
+AGREEMENT_POINTS = 2000
+"""Points at which two methods are compared. The solution of the later one is taken only where it differs from that of
+the earlier one by at most ESTIMATOR_FACTOR times the estimate: least squares of the strong form alone may converge to a
+wrong function."""
 
 
 def solve_by_methods(
@@ -62,6 +65,16 @@ def solve_by_methods(
 
     ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
     """
+
+    def probe(loaded: Problem, coarse: float) -> Solution:
+        return _by_methods(loaded, coarse, method, rng, replace(monitor.rest(), progress=None, residuals=False))
+
+    return with_uniqueness(_by_methods(problem, tol, method, rng, monitor), tol, probe)
+
+
+def _by_methods(
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
+) -> Solution:
     if method is not None:
         chosen, why = chosen_method(problem, method)
         solution = guarded_solution(lambda own: chosen.solve(problem, tol, rng, own, why), monitor)
@@ -139,7 +152,7 @@ def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
         return True
     points = problem.domain.sample(AGREEMENT_POINTS, rng=20_072)
     difference = relative_difference(earlier.function(points), later.function(points))
-    return difference <= AGREEMENT * max(earlier.estimate, later.estimate)
+    return difference <= ESTIMATOR_FACTOR * max(earlier.estimate, later.estimate)
 
 
 def _with_why(choice: Choice, why: str) -> Choice:

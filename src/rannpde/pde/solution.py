@@ -25,6 +25,7 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
 from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_arrays, named_values
+from rannpde.pde.tolerance import ALGEBRA_SHARE, RESIDUAL_TOLERANCE
 
 if TYPE_CHECKING:
     import pandas
@@ -37,16 +38,13 @@ if TYPE_CHECKING:
     from rannpde.pde.spectrum.result import Spectrum
 
 
-LARGE_RESIDUAL = 0.05
-"""Relative residual of a converged solution from which a report explains how both can be true."""
 LARGE_RESIDUAL_NOTE = (
     "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
     "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
 )
-ROUNDING_SHARE = 0.1
-"""Part of the estimated error that rounding in files may add."""
-ROUGHEST_ROUNDING = 1e-3
-"""No file is rounded by more than this, however rough the solution: pictures of it stay the same."""
+ROUGHEST_ROUNDING = 1 / (4 * 256)
+"""No file is rounded by more than this, however rough the solution: pictures of it, with 256 levels of a colour, stay
+the same."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -329,7 +327,7 @@ class Solution:
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
             shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
             lines.append(f"  {name:<24}{shown}".rstrip())
-        if self.converged and max(self.held_out.values(), default=0.0) > LARGE_RESIDUAL:
+        if self.converged and max(self.held_out.values(), default=0.0) > RESIDUAL_TOLERANCE:
             lines.append(f"  {LARGE_RESIDUAL_NOTE}")
         lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
@@ -465,7 +463,7 @@ class Solution:
     def save(self, path: PathLike, exact: bool = False) -> Path:
         """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
 
-        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        Large tables of Fourier modes are rounded to a twentieth of the estimated error, which makes files many times
         smaller; ``exact=True`` keeps every bit.
         """
         header, arrays = self.pack(exact)
@@ -476,7 +474,7 @@ class Solution:
         if isinstance(self.function, RoundedFunction) and not exact:
             # where nothing is known of the error, single precision is more than the solution is worth
             single = float(np.finfo(np.float32).eps)
-            justified = min(ROUNDING_SHARE * self.estimate, ROUGHEST_ROUNDING)
+            justified = min(ALGEBRA_SHARE * self.estimate, ROUGHEST_ROUNDING)
             function, arrays = self.function.pack(justified if isfinite(self.estimate) else single)
         else:
             function, arrays = self.function.pack()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,38 +14,29 @@ from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.domains import SpaceTime
 from rannpde.errors import (
-    InputError,
-    choose,
     is_real,
     positive_integer,
     positive_number,
     random_generator,
     reject,
     require,
-    suggestion,
 )
-from rannpde.pde.budget import Budget, default_memory, watched
-from rannpde.pde.cells.method import Cells
+from rannpde.pde.budget import Budget, watched
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.discontinuities import shock_advice
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.family.solver import MemberTask, solve_family
 from rannpde.pde.flow.method import Flow
-from rannpde.pde.forward_model import ForwardModel, ModelRequest
-from rannpde.pde.functions import State
-from rannpde.pde.inverse.design import Sensitivity
+from rannpde.pde.identification import Identify
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
-from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
+from rannpde.pde.memory import default_memory
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.outputs.goal import goal_tolerances, solve_by_adjoints, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
+from rannpde.pde.selection import Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.weak.method import WeakCells
 from rannpde.progress import Asked, Course, bar_shown
@@ -191,73 +182,6 @@ def _for_outputs(
 
 
 @dataclass(frozen=True)
-class Identify:
-    """How the unknowns of a problem are identified: the way to solve it, and the way to intervals.
-
-    forward : method of the solutions, as in ``solve``; None takes the first that fits
-    uncertainty : "covariance", which takes profiles by itself where the model bends; "profile"; "bootstrap"
-    confidence : probability that an interval holds the true value; draws : of the bootstrap
-    """
-
-    forward: Method | str | None = None
-    uncertainty: str = "covariance"
-    confidence: float = 0.95
-    draws: int = 100
-
-    name = "identify"
-
-    def __post_init__(self) -> None:
-        self._intervals()
-
-    def _intervals(self) -> Uncertainty:
-        return Uncertainty(self.uncertainty, self.confidence, self.draws)
-
-    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
-        """Return the unknowns that the problems share, and the solution of the first."""
-        check_shared(problems)
-        return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
-
-    def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
-        """Return the solver of the problems at given values of their unknowns."""
-        functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
-        wanted = self.forward
-        if functions and wanted is None and not all(map(functions_identifiable, problems)):
-            wanted = Cells(time_stepping=False)
-
-        return ForwardSolver(wanted, monitor)
-
-
-@dataclass(frozen=True)
-class ForwardSolver:
-    """Solves a problem at values of its unknowns by a method, or the first that fits, in the time that is left."""
-
-    method: Method | str | None
-    monitor: Monitor
-
-    def __call__(
-        self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
-    ) -> Solution:
-        chosen, why = chosen_method(problem, self.method, WITHOUT_MODEL)
-
-        def run(monitor: Monitor) -> Solution:
-            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
-                return chosen.solve(problem, tol, rng, monitor, why, like)
-            return chosen.solve(problem, tol, rng, monitor, why)
-
-        solution = guarded_solution(run, self.monitor.rest())
-        if solution is None:
-            raise InputError(
-                f"seconds is {self.monitor.budget.seconds}, too short to solve the problem once; allow more"
-            )
-        return solution
-
-    def model(self, request: ModelRequest, /) -> ForwardModel | None:
-        """The model of a solution by the method that gave it, with its settings."""
-        chosen = chosen_method(request.solution.stated, self.method, WITHOUT_MODEL)[0]
-        return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
-
-
-@dataclass(frozen=True)
 class MemberSolves:
     """Solves members of a family by a method, or by those that fit in turn; on Dask where a client is in use."""
 
@@ -316,30 +240,6 @@ def _judged(solution: Solution) -> Solution:
     return solution
 
 
-def sensitivity(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    method: Method | str | None = None,
-    rng: Rng = 0,
-) -> Sensitivity:
-    """Return the derivatives of the fields by the unknown numbers of a problem, at their guesses: where to put sensors.
-
-    >>> from rannpde.domains import SpaceTime
-    >>> from rannpde.pde.problem.conditions import On
-    >>> from rannpde.pde.problem.unknown import Unknown
-    >>> conditions = {"start": On("t=0", "u = sin(pi*x)"), "ends": On(("x=0", "x=1"), "u = 0")}
-    >>> domain = SpaceTime(t=(0, 1), x=(0, 1))
-    >>> problem = Problem("u_t = k*u_xx", domain, conditions, unknown={"k": Unknown(guess=0.1)})
-    >>> place = sensitivity(problem).best(1)[0]  # k·∂u/∂k = -kπ²t exp(-kπ²t) sin(πx) is largest at kπ²t = 1, x = ½
-    >>> bool(abs(place[1] - 0.5) < 0.05), bool(place[0] > 0.9)
-    (True, True)
-    """
-    require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
-    way = Identify(method)
-    return response_at_guess(problem, tol, way.solver([problem], Monitor()), random_generator("rng", rng))
-
-
 def ensemble(
     problem: Problem,
     count: int,
@@ -379,43 +279,3 @@ def _member(problem: Problem, rng: np.random.Generator, topic: str, settings: di
     progress = (lambda at: tell(topic, astuple(at))) if topic else None
     with one_core():
         return _solution(problem, rng=rng, progress=progress, **settings)
-
-
-def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of ``solve`` that a file's table states: tol, seconds, rng, and a method with its settings.
-
-    >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
-    400
-    """
-    shared = ("tol", "seconds", "rng", "at", "memory")
-    arguments = {key: table[key] for key in shared if key in table}
-    wanted = arguments.get("tol", 0.5)
-    for key, value in (wanted if isinstance(wanted, Mapping) else {"tol": wanted}).items():  # of outputs, or of fields
-        require(positive_number(key, value) < 1, key, value, "below 1")
-    for key in ("seconds", "memory"):
-        if key in arguments:
-            positive_number(key, arguments[key])
-    if "rng" in arguments:
-        whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
-        require(whole, "rng", arguments["rng"], "a whole number ≥ 0")
-    own = {key: value for key, value in table.items() if key not in (*shared, "method")}
-    if "method" not in table:
-        if own:
-            key, known = next(iter(own)), {name for kind in METHODS.values() for name in _plain_settings(kind)}
-            hint = "name its method too, method = …" if key in known else suggestion(key, {*known, *shared, "method"})
-            raise InputError(f"solve has the key {key!r}, which is unknown there; {hint}")
-        return arguments
-    name = table["method"]
-    require(isinstance(name, str), "method", name, "text")
-    kind = choose("method", name, METHODS | {"identify": Identify})
-    settings: dict[str, Any] = {}
-    for key, value in own.items():
-        choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
-        settings[key] = tuple(value) if isinstance(value, list) else value
-    return arguments | {"method": kind(**settings)}
-
-
-def _plain_settings(kind: type[Any]) -> list[str]:
-    """Return the settings that can be given as text."""
-    objects = ("tuning", "settings", "events", "features", "law", "newton", "guess", "forward")
-    return [f.name for f in fields(kind) if f.name not in objects]

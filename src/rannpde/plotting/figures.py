@@ -159,7 +159,7 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
 
 
 def _moments(solution: Solution, domain: Domain, count: int) -> Array:
-    """Times (count,) from the start to the end, or to where a march ended."""
+    """Times (count,) from the start to the end, or to where the time integration ended."""
     (start, end), known = domain.bounds[0], last_time(solution)
     return np.linspace(start, end if known is None else known, count)
 

@@ -72,7 +72,7 @@ class Film:
 def films(solution: Solution, count: int) -> list[Film]:
     """The films of a solution with that many pictures; none where nothing can move (no time, two coordinates or less).
 
-    A march that ended early is shown up to its end. Solids in time have two: over time, and across at the last time.
+    A time integration that ended early is shown up to its end. Solids in time have two films: over time, and across.
     """
     domain = solution.stated.domain
     if isinstance(domain, SpaceTime):

@@ -176,7 +176,7 @@ class View:
 
 
 def last_time(solution: Solution) -> float | None:
-    """The last time that was reached, where a march ended early."""
+    """The last time that was reached, where the time integration ended early."""
     known = getattr(solution.history, "known_until", None)
     return None if known is None else float(known)
 

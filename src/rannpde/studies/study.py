@@ -31,7 +31,7 @@ PENALTY_RULES = ("gcv", "held-out")
 LARGEST_WIDTH = 100_000
 """Neurons: the normal equations of 10⁵ columns take 80 GB, more than a study can mean."""
 MOST_SEEDS = 10_000
-"""The spread of an error is known to a hundredth of itself from so many."""
+"""Number of samples from which the spread of an error is known to a hundredth of itself."""
 MOST_CELLS = 10**6
 """A million records are some gigabytes; the paper's studies at full size have a few thousand."""
 MOST_POINTS = 10**8

@@ -162,7 +162,7 @@ class NavierStokes:
 
     Focused points are N(x₀ + s t, spread²) around the shock, which moves with it; a few fall outside the interval.
 
-    table_points : 0, or the paper's 5,000: linear interpolation of so many values of the profile on the interval
+    table_points : 0, or the paper's 5,000: linear interpolation of this number of values of the profile on the interval
     printed_velocity : u = -v/s, as the paper prints, in place of u = u₋ - s (v - v₋)
     """
 

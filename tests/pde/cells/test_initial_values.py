@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 import rannpde as rp
-from rannpde.pde.initial import blow_up_point
+from draws import draws
+from rannpde.pde.initial import STANDSTILL, Integrated, blow_up_point, integrated
 from rannpde.pde.monitor import Status
 
 
@@ -58,3 +59,42 @@ def test_a_solution_that_becomes_infinite_is_told_with_its_place():
     assert found.status is Status.BLOW_UP
     assert "t = 1.57" in found.reason
     assert found.estimate == np.inf
+
+
+@pytest.mark.parametrize("seed", range(draws(2, 6)))
+def test_an_integration_before_a_singularity_ends_soon(seed, monkeypatch):
+    """Steps fall below rounding there, a hundred thousand of them once; the guess that is wanted does not exist."""
+    rng = np.random.default_rng([47, seed])
+    first, power = 10.0 ** rng.uniform(-3, 1), rng.choice([1.5, 2, 3])
+    end = first ** (1 - power) / (power - 1) * rng.uniform(1.1, 3)
+    asked = [0]
+    rate = Integrated.rate
+
+    def counted(*arguments):
+        asked[0] += 1
+        return rate(*arguments)
+
+    monkeypatch.setattr(Integrated, "rate", counted)
+    assert integrated(rp.Problem(f"u_t = u**{power}", rp.Box(t=(0, end)), {"t=0": f"u = {first!r}"})) is None
+    assert asked[0] <= 2 * STANDSTILL
+
+
+@pytest.mark.parametrize("seed", range(draws(3, 10)))
+def test_where_a_formula_leaves_its_domain_is_found(seed):
+    """u' = -u^p from a reaches 0 at a^(1 - p)/(1 - p), and powers of negative numbers are none."""
+    rng = np.random.default_rng([53, seed])
+    first, power = rng.uniform(0.2, 3), rng.uniform(0.2, 0.8)
+    end = first ** (1 - power) / (1 - power)
+
+    def problem(length: float) -> rp.Problem:
+        return rp.Problem(f"u_t = -u**{power!r}", rp.Box(t=(0, length)), {"t=0": f"u = {first!r}"})
+
+    assert blow_up_point(problem(end * rng.uniform(1.2, 3))) == pytest.approx(end, rel=1e-3)
+    assert blow_up_point(problem(end * rng.uniform(0.2, 0.9))) is None
+
+
+@pytest.mark.parametrize(("equation", "length"), [("u_t = sqrt(1 - u**2)", 4.0), ("u_t = sqrt(4 - u**2)/3", 7.3)])
+def test_a_guess_that_ends_early_makes_no_endless_mesh(equation, length):
+    """Cells at the jump to where the guess is not known were halved beyond rounding, and beyond Python's recursion."""
+    with pytest.raises(rp.InputError, match="cannot be linearised at the initial guess"):
+        rp.solve(rp.Problem(equation, rp.Box(t=(0, length)), {"t=0": "u = 0"}), tol=1e-4)

@@ -96,6 +96,7 @@ def test_a_ball_taken_from_a_cube():
     solved("laplace(u) = 0", solid, {"all around": rp.On("boundary", f"u = {exact}")}, {"u": exact}, 1e-3)
 
 
+@pytest.mark.slow
 def test_robin_conditions_hold_on_a_cylinder_through_a_box():
     solid = rp.Box(x=(0, 2), y=(0, 1), z=(0, 1)) - rp.Cylinder((1, 0.5, -0.2), (1, 0.5, 1.2), 0.25, name="bore")
     exact = "sin(2*x)*cos(y) + x*z"
@@ -107,6 +108,7 @@ def test_robin_conditions_hold_on_a_cylinder_through_a_box():
     solved("-laplace(u) + u = 6*sin(2*x)*cos(y) + x*z", solid, conditions, {"u": exact}, 1e-5)
 
 
+@pytest.mark.slow
 def test_the_solid_of_a_mesh_of_flat_facets():
     around, along = 8, 6
     angles = [2 * np.pi * np.arange(count) / count for count in (around, along)]

@@ -82,7 +82,7 @@ def initial_values(equations, start, end):
             ["u_t = 10*(v - u)", "v_t = u*(28 - w) - v", "w_t = u*v - 8*w/3"],
             lambda t, y: [10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 * y[2] / 3],
             [1, 1, 1],
-            4,
+            2,
         ),
     ],
     ids=["relaxation", "growing errors"],

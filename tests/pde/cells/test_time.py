@@ -177,6 +177,7 @@ def test_what_is_not_determined_is_said() -> None:
 # ------------------------------------------------------------------------------------------------------- problems
 
 
+@pytest.mark.slow
 def test_heat_on_a_square_with_several_cells() -> None:
     solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(degree=9))
     assert solution.converged

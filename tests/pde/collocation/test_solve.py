@@ -19,7 +19,8 @@ from rannpde.pde.problem.conditions import Data, On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import ConvergenceWarning
-from rannpde.pde.solve import settings_from, solve
+from rannpde.pde.solve import solve
+from rannpde.pde.solve_table import settings_from
 from rannpde.pde.zoo import zoo
 
 

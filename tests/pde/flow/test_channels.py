@@ -6,7 +6,7 @@ import pytest
 import rannpde as rp
 from draws import draws
 from known_channels import channel, flow_error, random_channel
-from rannpde.pde.flow.solver import flow_difference
+from rannpde.pde.flow.difference import flow_difference
 
 TOLERANCES = (1e-2, 1e-4, 1e-6, 1e-2, 1e-3, 1e-2, 1e-5, 1e-2)
 

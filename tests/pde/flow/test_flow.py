@@ -7,7 +7,7 @@ import pytest
 
 import rannpde as rp
 from draws import draws
-from known_flows import cavity, cylinder, random_flow
+from known_flows import backward_step, cavity, cylinder, random_flow, shear_turns
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.forces import ForceRecord, bounded_forces
 from rannpde.pde.flow.newton import FlowNewton, flow_distance
@@ -137,6 +137,39 @@ def test_cavity_and_what_is_saved(tmp_path):
     points = problem.domain.sample(50, rng=0)
     assert np.array_equal(again(points), solution(points))
     assert again.history == solution.history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reynolds", "least", "largest", "lowest"),
+    [(2500, -0.42816, 0.42363, -0.56267), (5000, -0.44731, 0.44751, -0.57613)],
+)
+def test_cavity_by_continuation(reynolds, least, largest, lowest):
+    """Values of a tolerance of 1e-4: at Re 5,000 Newton's method needs inertia in shares on two meshes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        problem = cavity(reynolds)
+    solution = rp.solve(problem, tol=1e-3)
+    assert solution.converged
+    assert float(solution.minimum("u", on="x=0.5")) == pytest.approx(least, rel=1e-3)
+    assert float(solution.maximum("v", on="y=0.5")) == pytest.approx(largest, rel=1e-3)
+    assert float(solution.minimum("v", on="y=0.5")) == pytest.approx(lowest, rel=1e-3)
+
+
+def test_backward_step():
+    """Where the flow reattaches at Re 100, in units of its own, against a solution to 1e-4 in others."""
+    solution = rp.solve(backward_step(100, 6, 0.01, 37.0), tol=1e-2, method="flow")
+    assert solution.converged
+    assert shear_turns(solution, -0.005)[-1] == pytest.approx(0.0161043, rel=1e-3)
+    assert len(shear_turns(solution, 0.005)) == 0
+
+
+@pytest.mark.slow
+def test_gartlings_step():
+    solution = rp.solve(backward_step(800), tol=1e-3)
+    assert solution.converged
+    assert shear_turns(solution, -0.5) == pytest.approx([6.10], abs=0.02)
+    assert shear_turns(solution, 0.5) == pytest.approx([4.85, 10.48], abs=0.01)
 
 
 def test_continuation_reaches_what_newton_reaches():

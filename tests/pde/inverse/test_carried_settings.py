@@ -11,11 +11,11 @@ import rannpde as rp
 from rannpde.pde.cells import model as cells_model
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.forward_model import ModelRequest
+from rannpde.pde.identification import ForwardSolver
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.sensitivities import reintegration
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
-from rannpde.pde.solve import ForwardSolver
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.tolerance import ALGEBRA_SHARE, TIME_SHARE
 
@@ -67,13 +67,13 @@ def test_lines_integrate_again_with_their_own_tuning_and_integrator(monkeypatch)
         return run(self, *args, **kwargs)
 
     steps = replace(LinesTuning().steps, newton_iterations=11)
-    method = rp.Lines(integrator="DOP853", width=80, tuning=LinesTuning(steps=steps))
+    method = rp.Lines(integrator="BDF", width=80, tuning=LinesTuning(steps=steps))
     asked = request(cooling(), ForwardSolver(method, Monitor()), 1e-4)
     monkeypatch.setattr(reintegration.TimeIntegrator, "run", recorded)
     model = method.model(asked)
     assert model is not None
     values, changes = model.respond(np.array([0.1])).jets(np.array([[1.0, 0.5]]), (0, 0))
-    assert seen == [("DOP853", 11, pytest.approx(TIME_SHARE * ALGEBRA_SHARE * 1e-4))]
+    assert seen == [("BDF", 11, pytest.approx(TIME_SHARE * ALGEBRA_SHARE * 1e-4))]
     assert values[0, 0] == pytest.approx(np.exp(-0.1 * np.pi**2), rel=1e-4)
     # ∂u/∂k = -π² t u: sensitivities follow the steps of any integrator
     assert changes[0, 0, 0] == pytest.approx(-(np.pi**2) * np.exp(-0.1 * np.pi**2), rel=1e-3)

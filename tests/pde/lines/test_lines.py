@@ -62,6 +62,7 @@ def test_free_boundary_of_a_porous_medium():
     assert values.min() > -2e-3 * values.max()
 
 
+@pytest.mark.slow
 def test_travelling_wave_with_a_singular_pressure():
     solution = solve(zoo("navier_stokes_lagrangian"), tol=5e-6, rng=0)
     assert worst(solution) < 5e-6
@@ -367,6 +368,7 @@ def test_high_modes_of_periodic_data_are_not_lost(mode):
     assert worst(solve(problem, tol=1e-6)) < 1e-6
 
 
+@pytest.mark.slow
 def test_high_modes_of_a_source_are_not_lost():
     exact = "t*cos(80*pi*x)"
     problem = Problem(

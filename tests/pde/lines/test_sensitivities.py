@@ -1,14 +1,14 @@
-"""Derivatives of marches by unknowns: against differences of the same marches, for every kind of functions of space."""
+"""Forward sensitivities of time integrations, against differences of the same integrations, for every basis."""
 
 import numpy as np
 import pytest
 
 import rannpde as rp
 from rannpde.pde.forward_model import ModelRequest
+from rannpde.pde.identification import Identify
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.sensitivities.dependence import ParametricDependence, functions_identifiable, weak_form
 from rannpde.pde.monitor import Monitor
-from rannpde.pde.solve import Identify
 
 HERE = rp.Data(np.array([[0.1, 0.5]]), [1.0], "u")
 SQUARE = rp.Data(np.array([[0.01, 0.5, 0.5]]), [1.0], "u")

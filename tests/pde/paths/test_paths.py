@@ -9,6 +9,7 @@ from scipy.stats import binom, chi2, norm
 
 import rannpde as rp
 from draws import draws
+from helpers import inked
 from path_references import (
     allen_cahn_at_origin,
     black_scholes_call,
@@ -161,6 +162,9 @@ class EndsAtCheck:
 
     def affordable(self, share, kind):
         return np.inf
+
+    def now(self):
+        return 0.0
 
 
 @pytest.mark.parametrize("number", [1, 7, 20, 60, 90, 200, 10**9])
@@ -363,6 +367,7 @@ def test_earlier_times_and_several_points_and_initial_data():
     assert found.converged
     assert found.errors()["u"] < 1e-3
     assert found(rows[1:2])[0] == found.values[1]
+    assert "u at 3 points in R^10" in repr(found)
     with pytest.raises(rp.InputError, match="not asked"):
         found(rows[1:2] + 0.1)
 
@@ -531,6 +536,7 @@ def test_a_network_on_a_region_and_its_file(tmp_path):
     assert np.mean(np.abs(found(points) - exact) <= found.half_width) > 0.9
     again = rp.load(found.save(tmp_path / "region.npz"))
     assert np.array_equal(again(points), found(points))
+    assert "u on a region of R^20, each value within ±" in repr(again)
 
 
 def test_values_go_into_a_file_a_page_and_a_picture(tmp_path):
@@ -538,6 +544,6 @@ def test_values_go_into_a_file_a_page_and_a_picture(tmp_path):
     again = rp.load(found.save(tmp_path / "value.npz"))
     assert (again.value, again.interval, again.report()) == (found.value, found.interval, found.report())
     assert "interval" in found.report() or "95 %" in found.report()
+    assert f"u = {found.value:.8g} ± {found.half_width:.2g} (95 %) in R^10" in repr(found)
     assert found.to_html(tmp_path / "value.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    found.plot(tmp_path / "value.png")
-    assert (tmp_path / "value.png").stat().st_size > 1000
+    assert all(inked(found.plot(tmp_path / "value.png"), tmp_path / "value.png"))

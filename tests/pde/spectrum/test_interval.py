@@ -148,7 +148,7 @@ def test_a_deep_narrow_well_is_not_overlooked() -> None:
 
 def test_a_discretisation_that_lies_is_refused() -> None:
     """One coarse cell of low degree cannot resolve forty modes; without refinement nothing may be called converged."""
-    poor = SpectrumSettings(degree=8, more_degree=2, first_cells=1, most_cells=2, passes=2)
+    poor = SpectrumSettings(degree=8, more_degree=2, first_cells=1, most_cells=2, most_iterations=2)
     with pytest.warns(rp.ConvergenceWarning):
         found = rp.eigen(on("-u_xx = lam*u", (0, np.pi), FIXED), 12, tol=1e-9, settings=poor)
     assert not found.converged

@@ -17,7 +17,7 @@ from rannpde.arrays import Array, ArrayMap
 SHARP_EDGE_COSINE = cos(pi / 6)
 """Cosine of the least angle between normals: round flatter edges solutions are nearly smooth (λ > 6/7)."""
 PAIR_SPACINGS = 3.0
-"""Pairs are looked for within so many spacings of the points."""
+"""Pairs are searched within this multiple of the spacing of the points."""
 PLANE_UPDATES, NEARER = 2, 0.1
 """How often planes are laid anew, each time at this share of the distance before."""
 ON, CREASE_STEP = 1e-5, 1e-8

@@ -191,7 +191,7 @@ class Planar(Clipped):
 
     def refuse_touching(self) -> None:
         """An InputError where curves touch in a point of the boundary, or ends of arcs do not meet in pairs."""
-        # curves that meet or part in a corner touch there too; a joint within one curve is no corner
+        # curves that meet or part in a corner touch there too; where two charts of one smooth curve meet is no corner
         corners = [
             v.point for v in self.vertices if v.labels[0] != v.labels[1] or abs(v.angle - pi) > SMOOTH_JOIN_ANGLE
         ]

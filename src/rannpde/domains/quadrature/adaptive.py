@@ -90,7 +90,7 @@ def integrate_patches(
         total = done + fine.sum(axis=0)
         if not np.isfinite(total).all():
             return AdaptiveIntegral(total, np.full(len(total), np.inf), False, used)
-        allowed = tolerance(total) / UNSEEN  # the errors that are told are so many times the differences
+        allowed = tolerance(total) / UNSEEN  # reported errors are UNSEEN times the differences
         own = errors[:, :controlled].max(axis=1)
         if own.sum() + left[:controlled].max() <= allowed:
             return AdaptiveIntegral(total, UNSEEN * (left + errors.sum(axis=0)), True, used)

@@ -17,13 +17,11 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.adaptivity.result import AdaptiveResult, IterationT, StateT
 from rannpde.pde.monitor import Status
+from rannpde.pde.tolerance import GAIN
 
 ResolutionT = TypeVar("ResolutionT")
 ERROR_SHARE = 1 / float(np.sqrt(2))
 """The error of one of two solutions over their difference, where their errors are independent and of one size."""
-GAIN = 0.8
-"""Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
-rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
 SAME_SOLUTION = 1e-2
 """Realisations that differ by less approximate one solution; what differs by more may not be determined."""
 

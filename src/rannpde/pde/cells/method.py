@@ -26,10 +26,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, loss_integrals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
+from rannpde.pde.tolerance import UNSOLVED_RESIDUAL
 from rannpde.threads import one_thread
-
-NOTHING_SOLVED = 0.5
-"""With a relative residual above this, where half of the terms of an equation are left, the residual is the error."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class Cells:
         estimate = result.estimate
         judged = not status.converged and status is not Status.BLOW_UP
         if judged and not isinstance(network, CellTrajectory):
-            if worst > NOTHING_SOLVED:  # two iterations may agree on what has little to do with the equations
+            if worst > UNSOLVED_RESIDUAL:  # two iterations may agree on what has little to do with the equations
                 estimate = max(estimate, worst)
             elif not problem.linear and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst:
                 estimate, told = max(estimate, 2.0), "the negative of the solution satisfies the equations as well"

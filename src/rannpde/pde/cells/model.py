@@ -15,26 +15,22 @@ from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.time.integration import CellIntegration
 from rannpde.pde.cells.time.trajectory import CellTrajectory
-from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.cells.tuning import NEWTON_CONVERGED, CellsTuning
 from rannpde.pde.forward_model import FailedEvaluation, ModelRequest, Response, UnknownVector
 from rannpde.pde.functions import State
 from rannpde.pde.initial import integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.tolerance import LINEAR_CHANGE, NONLINEAR_SHARE
 
 NEWTON_STEPS = 20
-DIFFERENCE_STEP = 1e-3
-"""Relative change of a number between neighbouring solutions, whose difference is the sensitivity: derivatives are good
-to about as much, which is far above the error of the corrections of a step."""
-NEWTON_ROUNDING, NEWTON_CONVERGED = 1e-13, 1e-6
-"""Relative size of a Newton step that is rounding, and of one that is followed by no larger ones."""
+NEWTON_ROUNDING = 1e-13
+"""Relative size of a Newton step that is rounding."""
+DIFFERENCE_STEP = NEWTON_CONVERGED**0.5
+"""Relative change of a number between neighbouring solutions, whose difference is the sensitivity: it balances their
+errors, divided by the step, with that of a one-sided difference, which is of the size of the step."""
 DIVERGED_AFTER = 8
 """Newton steps after which a step as large as the solution counts as divergence."""
-QUADRATIC_RATIO = 0.1
-"""Ratio of two Newton steps below which convergence is quadratic: the next ratio is its square, and the next step need
-not be made."""
-EXTRAPOLATION_LIMIT = 0.3
-"""Relative change of a solution up to which its derivatives by the unknowns predict the next one."""
 SIZE_POINTS = 2000
 """Points at which the sizes of the fields are measured."""
 
@@ -122,7 +118,7 @@ class CellsModel:
         for change, slope in zip(step, slopes, strict=True):
             if change:
                 predicted = predicted.plus(slope, float(change))
-        return predicted if first.distance(predicted) < EXTRAPOLATION_LIMIT else first
+        return predicted if first.distance(predicted) < LINEAR_CHANGE else first
 
     def _newton(self, start: State | Weights, tolerance: float) -> list[Weights] | None:
         weights, _ = self.system.solve_all(start)
@@ -141,8 +137,8 @@ class CellsModel:
             diverged = not np.isfinite(change) or (steps > DIVERGED_AFTER and change > 1.0)
             if diverged or (change < NEWTON_CONVERGED and change > 0.3 * last):
                 break
-            if (
-                change < QUADRATIC_RATIO * last < np.inf
+            if (  # the next ratio of two steps is the square of this one
+                change < NONLINEAR_SHARE * last < np.inf
                 and change * (change / last) ** 2 < tolerance
                 and change < NEWTON_CONVERGED
             ):

@@ -7,6 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE
+from rannpde.pde.tolerance import (
+    ESTIMATOR_FACTOR,
+    GAIN,
+    ILL_POSED_RATIO,
+    PILOT_TOLERANCE,
+    RESIDUAL_TOLERANCE,
+    TOLERANCE_REDUCTION,
+)
+
+NEWTON_CONVERGED = 1e-6
+"""Relative size of a Newton step that is followed by no larger ones: it is rounding if it is not much smaller than the
+one before."""
+
 
 @dataclass(frozen=True)
 class CellsTuning:
@@ -72,8 +86,6 @@ class CellsTuning:
     max_newton_steps : limit on the steps on one mesh
     newton_rounding : a step that changes the solution by less and does not reduce the residual has reached rounding
     newton_shortest_step : the line search gives up below this step length
-    newton_asymptotic_change, newton_safety_factor : a change c is followed by one of about κ c²; larger changes do not
-        determine κ, which may grow by the factor from one mesh to the next
 
     Error estimate and stopping rules:
 
@@ -131,7 +143,7 @@ class CellsTuning:
 
     degree: tuple[float, float] = (7.0, 0.8)
     max_degree: tuple[int, int, int] = (20, 16, 9)
-    similar_mesh_ratio: float = 1.25
+    similar_mesh_ratio: float = 1 / GAIN
     variation_per_cell: float = 0.5
 
     marking_factor: float = 20.0
@@ -144,33 +156,31 @@ class CellsTuning:
     max_cells: tuple[int, int, int] = (4000, 1500, 300)
     max_iterations: int = 30
     max_newton_steps: int = 25
-    newton_rounding: float = 1e-6
+    newton_rounding: float = NEWTON_CONVERGED
     newton_shortest_step: float = 1 / 64
-    newton_asymptotic_change: float = 0.3
-    newton_safety_factor: float = 10.0
 
-    singular_estimator_factor: float = 3.0
-    residual_gain_factor: float = 3.0
+    singular_estimator_factor: float = ESTIMATOR_FACTOR
+    residual_gain_factor: float = ESTIMATOR_FACTOR
     min_gain: float = 0.02
     min_gain_in_time: float = 0.3
     cell_residual_tolerance: float = 1e-3
-    residual_tolerance: float = 1e-2
+    residual_tolerance: float = RESIDUAL_TOLERANCE
     residual_tolerance_in_time: float = 0.1
     gain_floor: float = 1e-9
     max_rounded_iterations: int = 3
-    undetermined_ratio: float = 1e3
+    undetermined_ratio: float = ILL_POSED_RATIO
 
     max_corrections: int = 10
     slowest_contraction: float = 0.4
-    spatial_error_ratio: float = 0.8
+    spatial_error_ratio: float = GAIN
     steps_per_factor: int = 16
-    five_stage_tolerance: float = 1e-6
+    five_stage_tolerance: float = HIGH_ORDER_TOLERANCE
     first_step_level: int = 2
     max_cached_factors: int = 3
     max_correction: float = 1e8
     pilot_level: int = 2
     max_pilot_steps: int = 24
     incompatible_start_order: float = 1.25
-    max_step_tolerance: float = 1e-3
+    max_step_tolerance: float = PILOT_TOLERANCE
     step_tolerance_per_residual: float = 0.003
-    step_tolerance_reduction: float = 4.0
+    step_tolerance_reduction: float = TOLERANCE_REDUCTION

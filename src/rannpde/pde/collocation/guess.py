@@ -34,10 +34,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.residual import gradient
 from rannpde.pde.start import first_guess
-
-MAX_WINDOW_RESIDUAL = 0.5
-"""A window solved with a larger relative residual is shortened; after more than three failures the growth ends."""
-
+from rannpde.pde.tolerance import UNSOLVED_RESIDUAL
 
 # ----------------------------------------------------------------------------------------------- placed features
 
@@ -63,7 +60,7 @@ class Placement:
         free = rng.uniform(size=width) < tuning.isotropic_fraction
         direction[free] = rng.standard_normal((int(free.sum()), domain.dim))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        slope[free] = tuning.isotropic_slope * rng.uniform(0.25, 1.5, int(free.sum()))
+        slope[free] = np.mean(tuning.slopes) * rng.uniform(0.25, 1.5, int(free.sum()))
         weights = (direction * slope[:, None]).T
         biases = -np.einsum("lj,jl->j", weights, (points[chosen] - centre) / halfwidth)
         return RandomFeatures(weights, biases, as_activation(activation), centre, halfwidth, constant=True)
@@ -136,7 +133,7 @@ class GrowingWindow:
         while window < end - begin and not self.settings.over(early):
             part = restrict_time(self.problem, (begin, begin + window))
             trial = placed_trial(part, early, state, self.rng, self._settings, "")
-            if not np.isfinite(trial.score) or trial.score > MAX_WINDOW_RESIDUAL:
+            if not trial.score <= UNSOLVED_RESIDUAL:  # also where it is NaN
                 failures += 1
                 if failures > 3:
                     reached = f"t = {begin + window:.3g}"

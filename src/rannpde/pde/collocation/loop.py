@@ -18,16 +18,13 @@ from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR
 
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
 
 Schedule = Callable[["CollocationLoop"], Iterator["IterationPlan"]]
 """Gives the steps of a schedule one by one, from what the loop has found so far."""
-
-CONSTANT_SPREAD = 0.05
-"""Two realisations differ by a constant if the standard deviation of their difference is below this fraction of its
-mean."""
 
 
 CollocationResult = AdaptiveResult[Trial, Iteration]
@@ -183,7 +180,7 @@ class CollocationLoop:
 
     def _conclusion(self, estimate: float) -> tuple[Status, str]:
         owner, best = self.owner, self.best
-        tolerance = max(owner.tuning.residual_tolerance, 3 * owner.tol)
+        tolerance = max(owner.tuning.residual_tolerance, ESTIMATOR_FACTOR * owner.tol)
         free = self._undetermined() if estimate > owner.tol else ""
         if free:
             return Status.UNDETERMINED, free
@@ -216,6 +213,6 @@ class CollocationLoop:
         gap = far[0].network(owner.points) - far[1].network(owner.points)
         means, spreads = np.abs(gap.mean(axis=0)), gap.std(axis=0)
         named = zip(owner.problem.fields, means, spreads, strict=True)
-        free = [name for name, mean, spread in named if spread < CONSTANT_SPREAD * mean]
+        free = [name for name, mean, spread in named if spread < SAME_SOLUTION * mean]
         what = f"a constant in {', '.join(free)}" if free else "more than a constant: a mode of the homogeneous problem"
         return f"two realisations satisfy the equations but differ by {what}; add a condition that fixes it"

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN, ILL_POSED_RATIO, UNIFORM_SHARE, UNSOLVED_RESIDUAL
+
+MIN_REDUCTION = GAIN**3
+"""Residuals and differences fall by GAIN where the cost of a solve doubles, which is the cube of the width: this is for
+widths that double."""
+
 
 @dataclass(frozen=True)
 class PlacementTuning:
     """Placement of neurons by the local length scale ℓ of a solution, chosen for travelling waves and free boundaries.
 
     slopes : the slope of a neuron is uniform between these multiples of 1/ℓ
-    isotropic_fraction, isotropic_slope : fraction of neurons of random direction, and their slope, for smooth parts
+    isotropic_fraction : fraction of neurons of random direction, with the mean slope, for smooth parts
     sharpness : neurons and points are sampled with density ∝ ℓ^-sharpness from ``candidates`` uniform points
     uniform_fraction : fraction of neurons sampled regardless of ℓ
     probes : distances over which the change of the gradient is measured, as fractions of the half-width: kinks count
@@ -24,9 +30,8 @@ class PlacementTuning:
 
     slopes: tuple[float, float] = (0.3, 3.5)
     isotropic_fraction: float = 0.1
-    isotropic_slope: float = 2.0
     sharpness: float = 1.5
-    uniform_fraction: float = 0.2
+    uniform_fraction: float = UNIFORM_SHARE
     probes: tuple[float, float] = (1e-2, 2e-3)
     min_gradient: float = 1e-3
     candidates: int = 8000
@@ -79,17 +84,17 @@ class LearningTuning:
     dimensions: int = 4
     scale: float = 0.7
     step: float = 1.5
-    isotropic_fraction: float = 0.2
+    isotropic_fraction: float = UNIFORM_SHARE
     larger_isotropic_fraction: float = 0.7
     points: int = 2000
     lines: int = 150
     degrees: int = 16
     first_width: int = 200
     search_solves: int = 4
-    min_reduction: float = 0.5
+    min_reduction: float = MIN_REDUCTION
     max_idle: int = 2
     iterations: int = 10
-    estimator_factor: float = 3.0
+    estimator_factor: float = ESTIMATOR_FACTOR
     max_residual: float = 0.9
 
 
@@ -127,11 +132,11 @@ class CollocationTuning:
     first_width: int = 100
     last_width: int = 1600
     max_columns: int = 3200
-    ill_posed_ratio: float = 1e3
+    ill_posed_ratio: float = ILL_POSED_RATIO
     ill_posed_factor: float = 5.0
-    unsolved_residual: float = 0.3
+    unsolved_residual: float = UNSOLVED_RESIDUAL
     similar_residual_ratio: float = 10.0
-    min_reduction: float = 0.5
+    min_reduction: float = MIN_REDUCTION
     undetermined_ratio: float = 1e5
     residual_tolerance: float = 1e-3
 

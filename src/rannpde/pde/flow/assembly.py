@@ -8,7 +8,8 @@ For all cells K, with the tangential traction τ(u) = ν t·(∂_n u + κ ∇(u�
     Σ_K ∫_∂K μ u_n = boundary velocities
 
 for all curls v, all v̂ and μ: tangential velocities by interior penalty, normal ones by multipliers. Cells meet only in
-(û, λ), and are eliminated: each is well posed alone, since a rigid motion has a tangential velocity somewhere.
+(û, λ), and are eliminated: each is well posed alone, since a rigid motion has a tangential velocity somewhere. Scalars
+that the flow carries (``transport``) are further functions of the cells, and their traces further unknowns of faces.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rannpde.pde.flow.inertia import InertiaOperator
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowMatrices, FlowState, add_face_blocks
 from rannpde.pde.flow.multipliers import stable_multipliers
+from rannpde.pde.flow.transport import TransportOperator
 from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.local import CellBatch
 
@@ -36,6 +38,7 @@ class FlowSystem:
         self.local, self.share, self.form, self.mesh = local, share, local.form, local.mesh
         self.m, self.n = local.tangential_functions.shape[1], local.normal_functions.shape[1]
         self.faces, self.patches = len(self.mesh.axis), len(self.mesh.patches)
+        self.r = local.form.diffusion.fields * local.layer.face_functions.shape[1] if local.form.scalars else 0
         self.active = self._active() if active is None else active
 
     def at(self, share: float) -> FlowSystem:
@@ -49,16 +52,21 @@ class FlowSystem:
 
     @property
     def total(self) -> int:
+        return self.carried + self.faces * self.r
+
+    @property
+    def carried(self) -> int:
+        """The number of the first unknown of a scalar on faces."""
         return self.faces * self.m + (self.faces + self.patches) * self.n
 
     @property
     def unknowns(self) -> int:
-        return int(self.active.sum()) + int(self.local.functions.used.sum())
+        return int(self.active.sum()) + (1 + len(self.form.scalars)) * int(self.local.functions.used.sum())
 
     def _active(self) -> Array:
         """Which unknowns of faces there are: no multiplier where the traction is known."""
         active = np.ones(self.total, dtype=bool)
-        normal = active[self.faces * self.m :].reshape(-1, self.n)
+        normal = active[self.faces * self.m : self.carried].reshape(-1, self.n)
         if self.mesh.parts:
             normal &= stable_multipliers(self.local, self._still())
         normal[self.faces :][~self.local.boundary.normal] = False
@@ -73,18 +81,21 @@ class FlowSystem:
 
     def rest(self) -> FlowState:
         """No flow."""
+        count = len(self.form.scalars)
         return FlowState(
             np.zeros((self.mesh.count, self.local.size)), np.zeros((self.faces, self.m)),
-            np.zeros((self.faces + self.patches, self.n)),
+            np.zeros((self.faces + self.patches, self.n)), np.zeros((self.mesh.count, count, self.local.size)),
+            np.zeros((self.faces, count, self.r // max(count, 1))),
         )  # fmt: skip
 
     def dofs(self, batch: CellBatch) -> Array:
-        """Numbers (B, T) of the unknowns around each cell: û of its faces, then λ of faces and patches."""
+        """Numbers (B, T) of the unknowns around each cell: û of its faces, λ of faces and patches, then scalars."""
         items = self.local.face[batch.pairs]
         count = len(batch.cells)
         one = items[:, : batch.faces, None] * self.m + np.arange(self.m)
         other = self.faces * self.m + items[:, :, None] * self.n + np.arange(self.n)
-        return np.concatenate([one.reshape(count, -1), other.reshape(count, -1)], axis=1)
+        last = self.carried + items[:, : batch.faces, None] * self.r + np.arange(self.r)
+        return np.concatenate([part.reshape(count, -1) for part in (one, other, last)], axis=1)
 
     # --------------------------------------------------------------------------------------------------- one step
 
@@ -105,11 +116,15 @@ class FlowSystem:
             self.local.pause()
         traces = np.zeros(self.total)
         traces[self.active] = self.factorised(pieces).solve(right[self.active])
-        stream = np.zeros((self.mesh.count, self.local.size))
+        count = len(self.form.scalars)
+        inside = np.zeros((self.mesh.count, (1 + count) * self.local.size))
         for batch, dofs, response, own in eliminated:
-            stream[batch.cells] = own - np.matmul(response, traces[dofs][:, :, None])[:, :, 0]
-        split = self.faces * self.m
-        return FlowState(stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n))
+            inside[batch.cells] = own - np.matmul(response, traces[dofs][:, :, None])[:, :, 0]
+        split, weights = self.faces * self.m, inside.reshape(self.mesh.count, 1 + count, -1)
+        return FlowState(
+            weights[:, 0], traces[:split].reshape(self.faces, self.m), traces[split : self.carried].reshape(-1, self.n),
+            weights[:, 1:], traces[self.carried :].reshape(self.faces, count, self.r // max(count, 1)),
+        )  # fmt: skip
 
     def factorised(self, pieces: list[tuple[Array, Array]]) -> SuperLU:
         """The factors of the matrix of the unknowns of faces that are used; pieces : numbers (B, T) of the unknowns
@@ -156,7 +171,14 @@ class FlowSystem:
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
         """Of the cells of a batch, linearised at a state."""
         found = self.still(batch)
-        return found if self.form.inert else self.inertia.added(batch, state, found)
+        if not self.form.inert:
+            found = self.inertia.added(batch, state, found)
+        return self.transport.coupled(batch, state, found) if self.form.scalars else found
+
+    @cached_property
+    def transport(self) -> TransportOperator:
+        """What couples flow and scalars."""
+        return TransportOperator(self.inertia)
 
     @cached_property
     def inertia(self) -> InertiaOperator:
@@ -208,8 +230,7 @@ class FlowSystem:
     def loads(self, batch: CellBatch) -> tuple[Array, Array]:
         """Right-hand sides (B, k) and (B, T) of cells at rest: given forces, velocities and tractions."""
         points, weights, table = self.local.stream_tables(batch.cells)
-        flat = points.reshape(-1, 2)
-        still = self.form.inertia(flat, np.zeros((len(flat), 2)), np.zeros((len(flat), 2, 2)), 0.0).value
+        still = self.form.at_rest(points.reshape(-1, 2).T).T
         load = self.tested(batch.cells, weights, table, still.reshape(*weights.shape, 2))
         data = np.zeros((len(batch.cells), batch.faces * self.m + batch.pairs.shape[1] * self.n))
         if batch.pairs.shape[1] > batch.faces:

@@ -7,7 +7,8 @@ prescribed velocity jumps, as at the ends of a moving lid, it has all directions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import pi, sin
 
 import numpy as np
@@ -17,9 +18,10 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.operations.cutcells import planar_outline
+from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
-from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts
+from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, singular_points
 from rannpde.pde.weak.mesh import ConditionFinder
 
 
@@ -42,8 +44,9 @@ def wall_exponent(angle: float) -> float:
     return float(brentq(lambda power: sin(power * angle) + power * sin(angle), 0.5 - 1e-9, 1 - 1e-9))
 
 
-def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
-    """All points of the boundary near which a flow is not smooth."""
+def flow_corners(form: FlowForm) -> FlowCorners:
+    """All points of the boundary near which a flow, or a scalar that it carries, is not smooth."""
+    finder = ConditionFinder(form.terms, 2)
     outline = planar_outline(form.problem.domain)
     speed = _speed(form)
     found: list[SingularPoint] = []
@@ -75,7 +78,22 @@ def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
         jumps = jumps or jump
         if jump or not same:
             found.append(SingularPoint((float(point[0]), float(point[1])), SYSTEM_EXPONENT, True))
+    if form.scalars:
+        own = singular_points(form.diffusion, ConditionFinder(form.scalar_terms, len(form.scalars)), Interfaces())
+        found = _together(found, [one for one in own if one.exponent < 1 or one.split], outline.size)
     return FlowCorners(tuple(found), jumps)
+
+
+def _together(one: Sequence[SingularPoint], other: Sequence[SingularPoint], size: float) -> list[SingularPoint]:
+    """The points of both, those of both with the lesser exponent."""
+    found = list(one)
+    for point in other:
+        same = next((k for k, old in enumerate(found) if np.allclose(old.point, point.point, atol=1e-9 * size)), None)
+        if same is None:
+            found.append(point)
+        elif point.exponent < found[same].exponent:
+            found[same] = replace(found[same], exponent=point.exponent)
+    return found
 
 
 def _speed(form: FlowForm) -> float:

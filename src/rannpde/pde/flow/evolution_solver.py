@@ -57,7 +57,7 @@ class FlowEvolutionDiscretisation:
         self.space = FlowDiscretisation(evolution.form, tol, settings, rng, pause, degree)
         self.corners = self.space.corners
         self.iterations = self.newton_steps = 0
-        self.vanishing = self.impulsive = self.incomplete = False
+        self.vanishing = self.still = self.impulsive = self.incomplete = False
         self.last: FlowIterate | None = None
 
     @cached_property

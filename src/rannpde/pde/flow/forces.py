@@ -7,7 +7,7 @@ vector at the side: it converges twice as fast as the fields, and all forces bal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,13 @@ class ForceSeries:
 
 @dataclass(frozen=True, eq=False)
 class ForceRecord:
-    """Side → force (2,) of one iteration, its relative indicator, and forces in time where there is time."""
+    """Side → force (2,) of one iteration, its relative indicator, forces in time where there is time, and side → fluxes
+    (S,) of scalars."""
 
     forces: Mapping[str, Array]
     indicator: float
     series: ForceSeries | None = None
+    fluxes: Mapping[str, Array] = field(default_factory=dict)
 
 
 def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, tuple[float, float, float, float]]:
@@ -111,6 +113,8 @@ def force_weights(form: FlowForm, expression: Expression, sides: Sequence[tuple[
     if not expression.linear:
         return None
     if any(jet.order > 1 or (jet.order and jet.field == form.pressure) for jet in expression.jets):
+        return None
+    if not set(expression.fields) <= {*form.velocity, form.pressure}:
         return None
     weights: Array | None = None
     for _, points, normals in sides:

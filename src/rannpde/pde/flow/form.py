@@ -4,7 +4,8 @@ Two of the three equations are momentum, one is mass,
 
     -ν Δu - γ ∇(∇·u) + ∇p + C(x, u, ∇u) = 0 ,      ∇·u = 0 ,
 
-with a constant viscosity ν. C holds inertia, given forces, drag of a porous medium.
+with a constant viscosity ν. C holds inertia, given forces, drag of a porous medium, and buoyancy of scalars that the
+flow carries (``scalars``).
 Conditions with derivatives or the pressure speak of the traction -p n + ν (∂_n u + κ ∇(u·n)); κ is 0 or 1, which is the
 same equation since ∇·u = 0, and is chosen such that the conditions are natural ones.
 """
@@ -19,12 +20,12 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.pde.flow.scalars import AXES, TransportedScalar, scalar_diffusion
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet
+from rannpde.pde.weak.form import WeakForm
 from rannpde.rounding import COMPUTED
-
-AXES = tuple((1 - axis, axis) for axis in range(2))
 
 
 class NoFlow(Exception):
@@ -34,12 +35,13 @@ class NoFlow(Exception):
 @dataclass(frozen=True, eq=False)
 class Inertia:
     """C at points: value (M, 2), derivative by the velocity (M, 2, 2), the velocity b (M, 2) of its advection b·∇u,
-    and how b changes with the velocity (M, 2, 2)."""
+    how b changes with the velocity (M, 2, 2), and the derivative of C by the scalars (M, 2, S)."""
 
     value: Array
     by_velocity: Array
     advection: Array
     change: Array
+    by_scalars: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,8 @@ class FlowForm:
 
     velocity, pressure : names of the fields; momentum : names of the equations by component; factors (2,) : by which
     they are multiplied, so that the pressure gradient has the coefficient 1; rest : C by component; terms : conditions
-    on velocity and traction; gauges : conditions that only say which constant the pressure has
+    on velocity and traction; gauges : conditions that only say which constant the pressure has; scalars : what the flow
+    carries; scalar_terms : their conditions
     """
 
     problem: Problem
@@ -72,15 +75,17 @@ class FlowForm:
     terms: tuple[Term, ...]
     gauges: tuple[Term, ...]
     transposed: float = 0.0
+    scalars: tuple[TransportedScalar, ...] = ()
+    scalar_terms: tuple[Term, ...] = ()
 
     @cached_property
     def linear(self) -> bool:
-        """Whether C is affine in the velocity."""
-        return all(one.linear for one in self.rest)
+        """Whether C is affine in the velocity, and what carries scalars is given."""
+        return all(one.linear for one in (*self.rest, *(scalar.rest for scalar in self.scalars)))
 
     @cached_property
     def inert(self) -> bool:
-        """Whether C does not depend on the velocity at all."""
+        """Whether C depends neither on the velocity nor on scalars."""
         return not any(one.jets for one in self.rest)
 
     @property
@@ -88,6 +93,20 @@ class FlowForm:
         """Columns of the velocity and of the pressure among the fields of the problem."""
         fields = self.problem.fields
         return fields.index(self.velocity[0]), fields.index(self.velocity[1]), fields.index(self.pressure)
+
+    @property
+    def scalar_columns(self) -> tuple[int, ...]:
+        """Columns of the scalars among the fields of the problem."""
+        return tuple(self.problem.fields.index(one.field) for one in self.scalars)
+
+    @property
+    def scalar_names(self) -> tuple[str, ...]:
+        return tuple(one.field for one in self.scalars)
+
+    @cached_property
+    def diffusion(self) -> WeakForm:
+        """The weak form of the diffusion of the scalars, with their conditions."""
+        return scalar_diffusion(self.problem, self.scalars, self.scalar_terms)
 
     # -------------------------------------------------------------------------------------------------- inside
 
@@ -106,32 +125,37 @@ class FlowForm:
         """∂C_0/∂(∂_j u_0) as expressions, whose partial derivatives are the change of b."""
         return tuple(replace(self.rest[0], formula=one) for one in self._advections[0])
 
-    def inertia(self, points: Array, values: Array, slopes: Array, share: float = 1.0) -> Inertia:
-        """C at points (M, 2) with velocities (M, 2) and gradients (M, 2 components, 2 axes).
+    def inertia(
+        self, points: Array, values: Array, slopes: Array, share: float = 1.0, scalars: Array | None = None
+    ) -> Inertia:
+        """C at points (M, 2) with velocities (M, 2), gradients (M, 2 components, 2 axes) and scalars (S, M).
 
         share : of what C is beyond its value at rest
         """
         count = len(points)
+        by_scalars = np.zeros((count, 2, len(self.scalars)))
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
         value, by_velocity = np.zeros((count, 2)), np.zeros((count, 2, 2))
         advection, change = np.zeros((count, 2)), np.zeros((count, 2, 2))
         for k, expression in enumerate(self.rest):
-            state = self._state(expression, values.T, slopes.transpose(1, 2, 0))
+            state = self._state(expression, values.T, slopes.transpose(1, 2, 0), scalars)
             here, partials = expression.linearised(known, state)
             rest = expression.value(known, {jet: np.zeros(count) for jet in expression.jets})
             value[:, k] = rest + share * (here - rest)
             for jet, partial in zip(expression.jets, partials, strict=True):
-                if not jet.order:
+                if jet.field not in self.velocity:
+                    by_scalars[:, k, self.scalar_names.index(jet.field)] += share * partial
+                elif not jet.order:
                     by_velocity[:, k, self.velocity.index(jet.field)] += share * partial
                 elif k == 0:
                     advection[:, jet.index.index(1)] += share * partial
         for j, expression in enumerate(self._changes):
-            state = self._state(expression, values.T, slopes.transpose(1, 2, 0))
+            state = self._state(expression, values.T, slopes.transpose(1, 2, 0), scalars)
             _, partials = expression.linearised(known, state)
             for jet, partial in zip(expression.jets, partials, strict=True):
-                if not jet.order:
+                if not jet.order and jet.field in self.velocity:
                     change[:, j, self.velocity.index(jet.field)] += share * partial
-        return Inertia(value, by_velocity, advection, change)
+        return Inertia(value, by_velocity, advection, change, by_scalars)
 
     def at_rest(self, points: Array) -> Array:
         """C (2, M) of a fluid at rest at points (2, M)."""
@@ -141,24 +165,28 @@ class FlowForm:
             found[k] = expression.value(known, {jet: np.zeros(1) for jet in expression.jets})
         return found
 
-    def carried(self, points: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
+    def carried(self, points: Array, values: Array, slopes: Array, scalars: Array | None = None) -> tuple[Array, Array]:
         """C beyond its value at rest (2, M), and the velocity of its advection (2, M), by component.
 
-        points (2, M), values (2, M), slopes (2 components, 2 axes, M) : the velocity and its gradient
+        points (2, M), values (2, M), slopes (2 components, 2 axes, M) : the velocity and its gradient; scalars (S, M)
         """
         known = dict(zip(self.problem.vocabulary.symbols, points, strict=True))
         value, advection = -self.at_rest(points), np.zeros(points.shape)
         for k, expression in enumerate(self.rest):
-            value[k] += expression.value(known, self._state(expression, values, slopes))
-        state = self._state(self.rest[0], values, slopes)
+            value[k] += expression.value(known, self._state(expression, values, slopes, scalars))
+        state = self._state(self.rest[0], values, slopes, scalars)
         for axis, partial in enumerate(self._changes):
             advection[axis] = partial.value(known, state)
         return value, advection
 
-    def _state(self, expression: Expression, values: Array, slopes: Array) -> dict[Jet, Array]:
-        """Jet → values (M,), of velocities (2, M) and gradients (2, 2, M)."""
+    def _state(self, expression: Expression, values: Array, slopes: Array, scalars: Array | None) -> dict[Jet, Array]:
+        """Jet → values (M,), of velocities (2, M), gradients (2, 2, M) and scalars (S, M)."""
         found = {}
         for jet in expression.jets:
+            if jet.field not in self.velocity:
+                assert scalars is not None
+                found[jet] = scalars[self.scalar_names.index(jet.field)]
+                continue
             component = self.velocity.index(jet.field)
             found[jet] = slopes[component, jet.index.index(1)] if jet.order else values[component]
         return found
@@ -219,6 +247,10 @@ class FlowForm:
         kind = "Stokes" if self.inert else "linear in the velocity" if self.linear else "Navier–Stokes"
         stress = "symmetric gradient" if self.transposed else "gradient"
         lines = [f"incompressible flow, {kind}, viscosity {self.viscosity:.4g}, traction of the {stress}"]
+        for one in self.scalars:
+            acts = any(jet.field == one.field for rest in self.rest for jet in rest.jets)
+            told = "acts on the flow" if acts else "does not act on the flow"
+            lines.append(f"it carries {one.field}, diffusivity {one.diffusivity:.4g}, which {told}")
         if self.gauges:
             lines.append(f"the constant of the pressure by {', '.join(dict.fromkeys(t.name for t in self.gauges))}")
         return lines

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rannpde.arrays import Array
 from rannpde.errors import require
 from rannpde.pde.flow.forces import Forces, ForceSeries
+from rannpde.pde.flow.scalar_fluxes import ScalarFluxes
 from rannpde.pde.weak.history import WeakIteration
 
 
@@ -23,12 +24,14 @@ class FlowHistory:
         bound of the error of each; empty for a flow in time
     series : of a flow in time, the forces of the iteration that is the solution, and of the one before it, which bounds
         rest on
+    fluxes : scalar that the flow carries → side → ∫ κ ∂_n of it by the weak residual, and a bound of its error
     """
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
     forces: Forces = field(default_factory=dict)
     series: tuple[ForceSeries, ...] = ()
+    fluxes: ScalarFluxes = field(default_factory=dict)
 
     advice = "more time, or a weaker tolerance, may help"
 
@@ -42,6 +45,9 @@ class FlowHistory:
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         for name, (x, y, dx, dy) in self.forces.items():
             told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
+        for scalar, sides in self.fluxes.items():
+            for name, ((value,), bound) in sides.items():
+                told.append(f"flux of {scalar} through {name}: {value:.10g} ± {bound:.1e}")
         for one in self.series[:1]:
             for name, rows in one.forces.items():
                 (x, y), when = rows[-1], one.times[-1]
@@ -53,7 +59,11 @@ class FlowHistory:
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
         series = [one.to_table() for one in self.series]
-        return {"iterations": rows, "form": list(self.form), "forces": forces, "series": series}
+        fluxes = {
+            scalar: {name: [value, bound] for name, ((value,), bound) in sides.items()}
+            for scalar, sides in self.fluxes.items()
+        }
+        return {"iterations": rows, "form": list(self.form), "forces": forces, "series": series, "fluxes": fluxes}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> FlowHistory:
@@ -63,4 +73,8 @@ class FlowHistory:
             x, y, dx, dy = (np.inf if value is None else float(value) for value in row)
             forces[str(name)] = (x, y, dx, dy)
         series = tuple(ForceSeries.from_table(one) for one in table.get("series", ()))
-        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces, series)
+        fluxes = {
+            str(scalar): {str(name): ((float(value),), float(bound)) for name, (value, bound) in sides.items()}
+            for scalar, sides in table.get("fluxes", {}).items()
+        }
+        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces, series, fluxes)

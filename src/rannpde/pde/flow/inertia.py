@@ -39,6 +39,9 @@ class CellTables:
         self.scales = np.stack([1 / hy, -1 / hx, 1 / (hx * hy), 1 / hy**2, -1 / hx**2])[:, None, None]
         self.testing = np.ascontiguousarray(table[:, VELOCITY_DERIVATIVES].swapaxes(0, 1).reshape(-1, table.shape[2]).T)
         self.weights = np.stack([weights.T / hy, -weights.T / hx])[:, :, None]  # (2, Q, 1, B)
+        self.volumes = weights.T  # (Q, B)
+        self.plain = np.ascontiguousarray(table[:, :3])  # (Q, 3, k): the functions and their gradients
+        self.plain_scales = np.stack([np.ones_like(hx), 1 / hx, 1 / hy])
 
     def fields(self, stream: Array, velocity: Array, slopes: Array) -> None:
         """Write velocities (2, s, Q B) and gradients (2, 2, s, Q B) of stream functions (s, C, k)."""
@@ -54,6 +57,12 @@ class CellTables:
         count, own = len(stream), stream[:, self.cells].reshape(-1, stream.shape[2])
         found = (self.derived[: 2 * self.size] @ own.T).reshape(2, self.size, count, len(self.cells))
         return np.asarray((found * self.scales[:2]).swapaxes(1, 2).reshape(2, count, -1))
+
+    def scalars(self, weights: Array) -> Array:
+        """Values and gradients (S, 3, Q B) of scalars (C, S, k)."""
+        own = weights[self.cells]
+        found = np.einsum("qdk,bsk->sdqb", self.plain, own, optimize=True) * self.plain_scales[:, None]
+        return np.asarray(found.reshape(own.shape[1], 3, -1))
 
     def tested(self, values: Array) -> Array:
         """∫ values·v (s, B, k) for values (2, s, Q B)."""
@@ -82,12 +91,13 @@ class CellTables:
 
 @dataclass(frozen=True, eq=False)
 class LinearisedInertia:
-    """Of a state: velocities (2, M) at all points, C there, and what the equations of cells keep of it beside what is
-    linear in the velocity, (C, k)."""
+    """Of a state: velocities (2, M) at all points, C there, what the equations of cells keep of it beside what is
+    linear in the velocity, (C, k), and scalars with their gradients, (S, 3, M)."""
 
     velocity: Array
     found: Inertia
     load: Array
+    scalars: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +144,17 @@ class InertiaOperator:
         beside = slip[..., None] * local.tangents[:, :, None] + through[..., None] * local.normals[:, :, None]
         velocity[..., self.beside] = beside.transpose(3, 2, 0, 1).reshape(2, count, -1)
         return FlowFields(velocity, slopes, slip, through, here)
+
+    def scalars(self, weights: Array) -> Array:
+        """Scalars (C, S, k) at all points, with their gradients, which are left out on faces: (S, 3, M)."""
+        local, count = self.local, len(self.local.form.scalars)
+        found = np.zeros((count, 3, self.points.shape[1]))
+        if count:
+            for one, part in zip(self.tables, self.slices, strict=True):
+                found[..., part] = one.scalars(weights)
+            beside = np.matmul(local.values_on_pairs(np.arange(len(local.cell))), weights[local.cell].swapaxes(1, 2))
+            found[:, 0, self.beside] = beside.reshape(-1, count).T
+        return found
 
     # ----------------------------------------------------------------------------------------------------- forces
 
@@ -191,14 +212,16 @@ class InertiaOperator:
             fields = self.fields(state.stream[None])
             velocity, slopes = fields.velocity[:, 0], fields.slopes[:, :, 0]
             form, points = self.local.form, self.points.T
-            found = form.inertia(points, velocity.T, slopes.transpose(2, 0, 1), self.share)
+            scalars = self.scalars(state.scalars)
+            found = form.inertia(points, velocity.T, slopes.transpose(2, 0, 1), self.share, scalars[:, 0])
             left = found.value.T - form.at_rest(self.points)
             left -= np.einsum("mj,fjm->fm", found.advection, slopes)
             left -= np.einsum("mfg,gm->fm", found.by_velocity, velocity)
+            left -= np.einsum("mfs,sm->fm", found.by_scalars, scalars[:, 0])
             load = np.empty_like(state.stream)
             for one, part in zip(self.tables, self.slices, strict=True):
                 load[one.cells] = one.tested(left[:, None, part])[0]
-            self._known = state, LinearisedInertia(velocity, found, load)
+            self._known = state, LinearisedInertia(velocity, found, load, scalars)
         return self._known[1]
 
     def added(self, batch: CellBatch, state: FlowState, still: FlowMatrices) -> FlowMatrices:

@@ -7,7 +7,7 @@ the normal flux, which is the normal traction p - ν ∂_n(u·n) (1 + κ) with i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rannpde.arrays import Array
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.weak.basis import HiddenLayer, legendre_products
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
-from rannpde.pde.weak.local import MEMORY, CellBatch
+from rannpde.pde.weak.local import MEMORY, CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
 
@@ -39,7 +39,7 @@ class FlowCells:
 
     def __init__(self, form: FlowForm, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
         self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
-        self.fields = 2  # of functions of the cells: the stream function and the pressure
+        self.fields = 2 + len(form.scalars)  # of functions of the cells: stream function, pressure, scalars
         self.functions = CellFunctions(mesh, layer, pause)
         self.size = layer.size
         self._pairs()
@@ -54,6 +54,7 @@ class FlowCells:
         self._components()
         self._reference = self._stream(layer.grid[0])
         self._part_tables: dict[int, Array] = {}
+        self.diffusion = self._diffusion() if form.scalars else None
 
     # ------------------------------------------------------------------------------------------------ preparation
 
@@ -82,6 +83,18 @@ class FlowCells:
         """Evaluate what holds on patches, once more where data have changed."""
         self.boundary = self._boundary()
 
+    def _diffusion(self) -> LocalMatrices:
+        """The matrices of the diffusion of scalars in the same cells, with their own conditions."""
+        first, mesh = len(self.form.terms), self.mesh
+        groups = tuple(tuple(n - first for n in numbers if n >= first) for numbers in mesh.conditions)
+        for numbers in groups:
+            told = [self.form.scalar_terms[n].expression.fields[0] for n in numbers]
+            if sorted(told) != sorted(self.form.scalar_names):
+                raise NoFlow(f"conditions of {', '.join(sorted(told))} hold at one place, where each scalar needs one")
+        return LocalMatrices(
+            self.form.diffusion, replace(mesh, conditions=groups), self.layer, self.pause, self.functions
+        )
+
     def _boundary(self) -> FlowBoundary:
         patches = self.mesh.patches
         count, nodes = patches.points.shape[:2]
@@ -94,11 +107,12 @@ class FlowCells:
                 continue
             normals = patches.normals[mine].reshape(-1, 2)
             tangents = self.tangents[self.interior :][mine].reshape(-1, 2)
-            found = self.form.rows(numbers, patches.points[mine].reshape(-1, 2), normals)
+            own = [number for number in numbers if number < len(self.form.terms)]
+            found = self.form.rows(own, patches.points[mine].reshape(-1, 2), normals)
             held = [np.einsum("mi,mij,mj->m", v, found.essential, v) for v in (normals, tangents)]
             mixed = np.einsum("mi,mij,mj->m", normals, found.essential, tangents)
             if np.abs(mixed).max() > COMPUTED or any(np.abs(h * (1 - h)).max() > COMPUTED for h in held):
-                names = ", ".join(dict.fromkeys(self.form.terms[number].name for number in numbers))
+                names = ", ".join(dict.fromkeys(self.form.terms[number].name for number in own))
                 raise NoFlow(f"{names} prescribes a velocity that is neither along the normal nor the tangent")
             normal[mine] = held[0].reshape(len(mine), nodes).mean(axis=1) > 0.5
             tangential[mine] = held[1].reshape(len(mine), nodes).mean(axis=1) > 0.5

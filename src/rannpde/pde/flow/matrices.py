@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -12,11 +12,18 @@ from rannpde.arrays import Array
 @dataclass(frozen=True, eq=False)
 class FlowState:
     """Weights of stream functions (C, k), tangential velocities of faces (N, m), tractions of faces and patches
-    (N + B, n)."""
+    (N + B, n), and of S scalars in cells (C, S, k) and on faces (N, S, r)."""
 
     stream: Array
     tangential: Array
     normal: Array
+    scalars: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    traces: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+
+    @property
+    def alone(self) -> FlowState:
+        """The same as the only one of several states, which are stacked along a first axis."""
+        return FlowState(*(getattr(self, one.name)[None] for one in fields(FlowState)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.history import FlowHistory
 from rannpde.pde.flow.pressure import entering
 from rannpde.pde.flow.recognition import flow_formulation
+from rannpde.pde.flow.scalar_fluxes import bounded_scalar_fluxes
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
@@ -26,6 +27,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.fluxes import FluxRecord
 from rannpde.pde.weak.history import WeakIteration
 from rannpde.pde.weak.method import LOSS_POINTS
 from rannpde.pde.weak.settings import WeakSettings
@@ -37,8 +39,9 @@ class Flow:
     """Solve Stokes' and Navier and Stokes' equations in the plane with velocities that are curls of random networks.
 
     For two momentum equations with a constant viscosity and ∇·u = 0, with velocities, tractions (outflow) or slip on
-    the sides (docs/flow.md). The velocity is exactly divergence-free, fluxes across faces are equal from both sides,
-    and forces on sides (``solution.history.forces``) rest on the weak residual.
+    the sides, and any number of scalars that the flow carries, as temperature with buoyancy (docs/flow.md). The
+    velocity is exactly divergence-free, fluxes across faces are equal from both sides, and forces on sides
+    (``solution.history.forces``) rest on the weak residual.
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -85,7 +88,8 @@ class Flow:
         form = _form(problem)
         rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
-        if rough.corners.points or tractions or not is_box(form.problem.domain) or problem.free_constants:
+        shaped = rough.corners.points or not is_box(form.problem.domain)
+        if shaped or tractions or form.scalars or problem.free_constants:
             return ()  # a pressure without a level gets the mean zero here, where least squares would refuse it
         return ("its solution is smooth, where least squares of the strong form give more digits",)
 
@@ -134,7 +138,10 @@ class Flow:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
             last = records[: here + 1]
             series = tuple(one.series for one in last[:-3:-1] if one.series is not None)
-            history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series)
+            fluxes = bounded_scalar_fluxes(
+                form, [FluxRecord(one.fluxes, one.indicator) for one in last], self.settings.trust
+            )
+            history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series, fluxes)
             return self._solution(problem, form, discretisation, outcome, history, monitor, why, status, detail)
 
         def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
@@ -144,7 +151,7 @@ class Flow:
                     float(estimate), monitor.elapsed, 0 if state.series else discretisation.newton_steps,
                 )
             )  # fmt: skip
-            records.append(ForceRecord(state.forces, state.relative_indicator, state.series))
+            records.append(ForceRecord(state.forces, state.relative_indicator, state.series, state.fluxes))
             kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
@@ -196,6 +203,8 @@ class Flow:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
             told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
+        if discretisation.still and form.scalars:
+            told_form.append("the fluid is at rest; where that is unstable, other flows satisfy all this too")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
         if (

@@ -97,15 +97,19 @@ def flow_distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
         return np.asarray(stream - (stream * held).sum(axis=1, keepdims=True) * held)
 
     gap, size = (float(np.linalg.norm(moving(stream))) for stream in (one.stream - other.stream, one.stream))
-    return gap / max(size, 1e-300)
+    found = gap / max(size, 1e-300)
+    for here, there in zip(one.scalars.swapaxes(0, 1), other.scalars.swapaxes(0, 1), strict=True):
+        found = max(found, float(np.linalg.norm(here - there)) / max(float(np.linalg.norm(here)), 1e-300))
+    return found
 
 
 def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
-    """A flow (velocities (M, 2) at points) in the functions of a mesh, by least squares in each cell."""
+    """A flow with its scalars (velocities and scalars (M, 2 + S) at points) in the functions of a mesh, by least
+    squares in each cell."""
     local, state = system.local, system.rest()
     for batch in local.batches():
         points, weights, table = local.stream_tables(batch.cells)
-        wanted = known(points.reshape(-1, 2)).reshape(*points.shape)
+        wanted = known(points.reshape(-1, 2)).reshape(*weights.shape, -1)
         shares = weights[0] / weights[0].sum()  # the same for all whole cells
         hx, hy = local.mesh.halfwidths[batch.cells].T
         x, y = table[:, 1], table[:, 2]
@@ -115,9 +119,16 @@ def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
         index = np.arange(local.size)
         gram[:, index, index] += 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None] / local.size
         state.stream[batch.cells] = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+        if local.form.scalars:
+            mass = (table[:, 0].T * shares) @ table[:, 0]
+            mass[index, index] += 1e-12 * np.trace(mass) / local.size
+            tested = np.matmul((table[:, 0].T * shares), wanted[:, :, 2:])
+            state.scalars[batch.cells] = np.linalg.solve(mass, tested).swapaxes(1, 2)
     points, _ = local.mesh.face_points(local.layer.nodes)
     if len(points):
-        tangents = local.tangents[: len(points)]
-        along = (known(points.reshape(-1, 2)).reshape(points.shape) * tangents).sum(axis=2)
-        state.tangential[:] = (along * local.layer.face_grid[1]) @ local.tangential_functions
+        tangents, shares = local.tangents[: len(points)], local.layer.face_grid[1]
+        found = known(points.reshape(-1, 2)).reshape(*points.shape[:2], -1)
+        state.tangential[:] = ((found[:, :, :2] * tangents).sum(axis=2) * shares) @ local.tangential_functions
+        if local.form.scalars:
+            state.traces[:] = np.matmul((found[:, :, 2:] * shares[:, None]).swapaxes(1, 2), local.layer.face_functions)
     return state

@@ -31,8 +31,8 @@ THIRD = tuple((3 - j, j) for j in range(4))
 
 @dataclass(frozen=True, eq=False)
 class RecoveredFlow:
-    """A state with its pressure: weights (C, 2, k) of stream functions and pressures, and squared jumps (C,) of the
-    tangential and normal velocity with their penalties."""
+    """A state with its pressure: weights (C, 2 + S, k) of stream functions, pressures and scalars, and squared jumps
+    (C,) of the tangential and normal velocity with their penalties."""
 
     state: FlowState
     weights: Array
@@ -83,10 +83,13 @@ class PressureRecovery:
 
     def recovered(self, state: FlowState, rate: Array | None = None) -> RecoveredFlow:
         """A state with its pressure; rate (C, k) : its derivative in time, where it has one."""
-        alone = FlowState(state.stream[None], state.tangential[None], state.normal[None])
+        alone = state.alone
         found = tractions(self.system, alone)
         pressures = self.pressures(alone, found, None if rate is None else rate[None])[0]
-        return RecoveredFlow(state, np.stack([state.stream, pressures], axis=1), self._jumps(found))
+        weights = np.stack([state.stream, pressures], axis=1)
+        if self.system.form.scalars:
+            weights = np.concatenate([weights, state.scalars], axis=1)
+        return RecoveredFlow(state, weights, self._jumps(found))
 
     def pressures(self, states: FlowState, found: FaceTractions, rates: Array | None = None) -> Array:
         """Weights (s, C, k) of the pressures of several states, stacked along a first axis; found : their tractions."""
@@ -118,27 +121,30 @@ class PressureRecovery:
 
 
 def flow_network(tree: CellNode, local: FlowCells, weights: Array) -> CellNetwork:
-    """Velocity and pressure as functions of the hidden layer; weights (C, 2 S, k) : of S stream functions, and then of
-    as many pressures. The outputs are the fields, flow by flow."""
+    """Velocity, pressure and scalars as functions of the hidden layer; weights (C, f F, k) : of F stream functions,
+    then of as many pressures, and of each scalar. The outputs are the fields, flow by flow."""
     homes = np.zeros(len(tree.leaves), dtype=int)
     homes[local.mesh.leaves] = np.arange(local.mesh.count)
-    whole = output_weights(local, _Weighted(weights))  # (C, columns, 2 S)
-    features, count = local.layer.features, weights.shape[1] // 2
+    whole = output_weights(local, CellWeights(weights))  # (C, columns, f F)
+    features, count = local.layer.features, weights.shape[1] // local.fields
     (hx, hy), (x, y, p) = local.mesh.halfwidths.T[:, :, None, None], local.form.columns
     root = np.sqrt(features.width)  # by which the columns of a network are smaller than cosines
     cells, columns = whole.shape[:2]
-    fields = np.zeros((cells, columns, count, 3))
+    fields = np.zeros((cells, columns, count, 1 + local.fields))
     flat = whole[:, :, :count].transpose(1, 0, 2).reshape(columns, -1)
     for column, index, size in ((x, (0, 1), root / hy), (y, (1, 0), -root / hx)):
         fields[..., column] = size * derivative_weights(features, index, flat).reshape(columns, cells, count).swapaxes(
             0, 1
         )
-    fields[..., p] = whole[:, :, count:]
+    for number, column in enumerate((p, *local.form.scalar_columns), start=1):
+        fields[..., column] = whole[:, :, number * count : (number + 1) * count]
     return CellNetwork(tree, features, local.mesh.boxes, fields.reshape(cells, columns, -1), homes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighted:
+class CellWeights:
+    """Weights (C, F, k) of any functions of cells."""
+
     weights: Array
 
 
@@ -163,9 +169,10 @@ def residual_indicators(
     slopes = np.stack(rows, axis=1)
     viscous = np.stack([stream[2, 1] + stream[0, 3], -stream[3, 0] - stream[1, 2]], axis=1)
     gradient = np.stack([tables[1, 0][:, 1], tables[0, 1][:, 1]], axis=1)
-    left = gradient - form.viscosity * viscous + form.inertia(points, values, slopes).value
+    scalars = tables[0, 0][:, 2 : local.fields].T
+    left = gradient - form.viscosity * viscous + form.inertia(points, values, slopes, scalars=scalars).value
     if rate is not None:
-        left += np.stack([tables[0, 1][:, 2], -tables[1, 0][:, 2]], axis=1)
+        left += np.stack([tables[0, 1][:, -1], -tables[1, 0][:, -1]], axis=1)
     lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
     squares = weights * lengths**2 * (left**2).sum(axis=1) / form.viscosity
     energy = form.viscosity * float((weights[:, None, None] * slopes**2).sum())

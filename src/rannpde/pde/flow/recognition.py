@@ -9,7 +9,10 @@ import sympy
 
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.flow.form import AXES, FlowForm, NoFlow
+from rannpde.pde.flow.equations import constant_coefficient, lower_order
+from rannpde.pde.flow.form import FlowForm, NoFlow
+from rannpde.pde.flow.scalar_recognition import carried_scalars, check_scalars, transported
+from rannpde.pde.flow.scalars import AXES
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet
@@ -31,13 +34,14 @@ def flow_formulation(problem: Problem) -> FlowForm:
         raise NoFlow("the problem is one in time")
     if problem.domain.dim != 2:
         raise NoFlow(f"the domain has {problem.domain.dim} coordinates, not two")
-    if len(problem.fields) != 3 or len(problem.expressions) != 3:
+    if len(problem.fields) < 3 or len(problem.expressions) != len(problem.fields):
         raise NoFlow("there are not two components of a velocity and a pressure with an equation each")
     if problem.kinked:
         raise NoFlow("coefficients jump or have kinks")
     mass, velocity = _mass(problem)
-    (pressure,) = (name for name in problem.fields if name not in velocity)
-    others = {name: one for name, one in problem.expressions.items() if name != mass}
+    carried = carried_scalars(problem, velocity) if len(problem.fields) > 3 else {}
+    (pressure,) = (name for name in problem.fields if name not in velocity and name not in carried.values())
+    others = {name: one for name, one in problem.expressions.items() if name != mass and name not in carried}
     names, factors, viscosities = ["", ""], [0.0, 0.0], [0.0, 0.0]
     rest: dict[int, Expression] = {}
     for name, expression in others.items():
@@ -54,15 +58,10 @@ def flow_formulation(problem: Problem) -> FlowForm:
     form = FlowForm(
         problem, velocity, pressure, (names[0], names[1]), (factors[0], factors[1]), viscosities[0],
         (rest[0], rest[1]), (), (),
+        scalars=tuple(transported(problem, name, field, velocity, pressure) for name, field in carried.items()),
     )  # fmt: skip
     _check_advection(form)
     return _with_conditions(form)
-
-
-def _number(name: str, partial: sympy.Expr, what: str) -> float:
-    if partial.free_symbols or partial.atoms(sympy.Function):
-        raise NoFlow(f"{what} of equation {name!r} is not constant")
-    return float(partial)
 
 
 def _mass(problem: Problem) -> tuple[str, tuple[str, str]]:
@@ -89,7 +88,7 @@ def _pressure_gradient(name: str, expression: Expression, pressure: str) -> tupl
     found = [(jet, p) for jet, p in found if p != 0]
     if len(found) != 1 or found[0][0].order != 1:
         raise NoFlow(f"equation {name!r} does not have one first derivative of {pressure!r}")
-    return found[0][0].index.index(1), 1 / _number(name, found[0][1], "the coefficient of the pressure")
+    return found[0][0].index.index(1), 1 / constant_coefficient(name, found[0][1], "the coefficient of the pressure")
 
 
 def _momentum(
@@ -101,7 +100,7 @@ def _momentum(
         if jet.order > 2:
             raise NoFlow(f"equation {name!r} has derivatives of order above two")
         if jet.order == 2 and partial != 0:
-            second[jet] = factor * _number(name, partial, "the viscosity")
+            second[jet] = factor * constant_coefficient(name, partial, "the viscosity")
     own, other = velocity[component], velocity[1 - component]
     along, across = tuple(2 * a for a in AXES[component]), tuple(2 * a for a in AXES[1 - component])
     viscosity = -second.pop(Jet(own, across), 0.0)
@@ -109,35 +108,17 @@ def _momentum(
     mixed = -second.pop(Jet(other, (1, 1)), 0.0)
     if second or abs(bulk - mixed) > COMPUTED * abs(viscosity):
         raise NoFlow(f"the second derivatives of equation {name!r} are no multiple of the Laplacian of {own!r}")
-    gone = {s: sympy.Integer(0) for s, jet in expression.symbols.items() if jet.order == 2 or jet.field == pressure}
-    symbols = {s: jet for s, jet in expression.symbols.items() if s not in gone}
-    formula = factor * expression.formula.xreplace(gone)
-    formula, symbols = _without_divergence(formula, symbols, component, velocity)
-    rest = Expression(expression.source, sympy.expand(formula), symbols, expression.functions)
+    rest = lower_order(expression, factor, component, velocity, pressure)
     for jet, partial in zip(rest.jets, rest.partials, strict=True):
         if jet.order and jet.field != own and sympy.expand(partial) != 0:
             raise NoFlow(
                 f"equation {name!r} has first derivatives of {jet.field!r} beside those of {own!r}; "
                 "inertia is u*u_x + v*u_y, in vectors dot(grad(u), u)"
             )
-        if any(symbol in partial.free_symbols for symbol, one in symbols.items() if jet.order and one.order):
+        if any(symbol in partial.free_symbols for symbol, one in rest.symbols.items() if jet.order and one.order):
             raise NoFlow(f"equation {name!r} is not linear in first derivatives")
-    used = {s: jet for s, jet in symbols.items() if not jet.order or jet.field == own}
+    used = {s: jet for s, jet in rest.symbols.items() if not jet.order or jet.field == own}
     return viscosity, replace(rest, symbols=used)
-
-
-def _without_divergence(
-    formula: sympy.Expr, symbols: dict[sympy.Symbol, Jet], component: int, velocity: tuple[str, str]
-) -> tuple[sympy.Expr, dict[sympy.Symbol, Jet]]:
-    """The same with the other component's part of ∇·u written by that of this one."""
-    jets = {jet: symbol for symbol, jet in symbols.items()}
-    mine = Jet(velocity[component], AXES[component])
-    others = Jet(velocity[1 - component], AXES[1 - component])
-    if others not in jets:
-        return formula, symbols
-    own = jets.get(mine, sympy.Dummy("slope", real=True))
-    formula = formula.xreplace({jets[others]: -own})
-    return formula, {s: jet for s, jet in symbols.items() if jet != others} | {own: mine}
 
 
 def _check_advection(form: FlowForm) -> None:
@@ -147,7 +128,8 @@ def _check_advection(form: FlowForm) -> None:
     values = {symbol: rng.uniform(0.5, 1.5, COEFFICIENT_SAMPLES) for symbol in words}
     points = form.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     values |= dict(zip(words, points.T, strict=True))
-    state = dict(zip(form.velocity, rng.uniform(-1, 1, (2, COEFFICIENT_SAMPLES)), strict=True))
+    names = (*form.velocity, *form.scalar_names)
+    state = dict(zip(names, rng.uniform(-1, 1, (len(names), COEFFICIENT_SAMPLES)), strict=True))
     found = []
     for expression, pair in zip(form.rest, form._advections, strict=True):
         jets = {jet: state[jet.field] if not jet.order else np.ones(COEFFICIENT_SAMPLES) for jet in expression.jets}
@@ -162,10 +144,13 @@ def _with_conditions(form: FlowForm) -> FlowForm:
     """Sort conditions into those of the flow and those of the pressure's constant, and find κ."""
     plain: list[Term] = []
     gauges: list[Term] = []
-    constraints = form.problem.constraints
-    for term in constraints:
+    carried: list[Term] = []
+    for term in form.problem.constraints:
         if not term.expression.linear:
             raise NoFlow(f"condition {term.name!r} is not linear")
+        if set(term.expression.fields) & set(form.scalar_names):
+            carried.append(term)
+            continue
         if any(jet.order > 1 or (jet.order and jet.field == form.pressure) for jet in term.expression.jets):
             raise NoFlow(f"condition {term.name!r} has derivatives of the pressure or of second order")
         only = term.expression.fields == (form.pressure,)
@@ -175,7 +160,8 @@ def _with_conditions(form: FlowForm) -> FlowForm:
             gauges.append(term)
         else:
             raise NoFlow(f"condition {term.name!r} is no condition on the boundary")
-    form = replace(form, terms=tuple(plain), gauges=tuple(gauges))
+    form = replace(form, terms=tuple(plain), gauges=tuple(gauges), scalar_terms=tuple(carried))
+    check_scalars(form)
     reason: NoFlow | None = None
     for transposed in (0.0, 1.0):
         found = replace(form, transposed=transposed)

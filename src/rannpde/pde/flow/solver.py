@@ -7,7 +7,7 @@ error of the later of two solutions is about their difference times what the ind
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log2, log10
 
@@ -22,12 +22,15 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.corners import flow_corners
+from rannpde.pde.flow.difference import flow_difference
 from rannpde.pde.flow.forces import ForceSeries
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.newton import FlowFailure, FlowNewton
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
+from rannpde.pde.flow.scalar_estimates import scalar_indicators
+from rannpde.pde.flow.scalar_fluxes import scalar_fluxes
 from rannpde.pde.flow.tractions import FaceTractions, patch_forces, tractions
 from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.tolerance import ALGEBRA_SHARE
@@ -52,7 +55,8 @@ class FlowResolution:
 @dataclass(frozen=True, eq=False)
 class FlowIterate:
     """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), what they are
-    relative to, the size of the viscous stress, forces on sides, how many unknowns it took, forces in time."""
+    relative to, the size of the viscous stress, forces on sides, how many unknowns it took, forces in time, and fluxes
+    of scalars through sides."""
 
     network: CellNetwork | CellTrajectory
     local: FlowCells
@@ -64,6 +68,7 @@ class FlowIterate:
     forces: Mapping[str, Array]
     unknowns: int
     series: ForceSeries | None = None
+    fluxes: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def relative_indicator(self) -> float:
@@ -87,8 +92,8 @@ class FlowDiscretisation:
         self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
         self.like = like
         self.problem = form.problem
-        finder = ConditionFinder(form.terms, 2)
-        self.corners = flow_corners(form, finder)
+        self.corners = flow_corners(form)
+        finder = ConditionFinder((*form.terms, *form.scalar_terms), 2 + len(form.scalars))
         self.mesher = ShapeMesher(self.problem.domain, finder, settings)
         self.first_degree = degree or self._degree()
         self.last: FlowIterate | None = None
@@ -96,7 +101,7 @@ class FlowDiscretisation:
         self.newton_steps = 0
         self.failure: FlowFailure | None = None
         self.gap = 0.0
-        self.vanishing = False
+        self.vanishing = self.still = False
 
     @property
     def most_degree(self) -> int:
@@ -153,17 +158,20 @@ class FlowDiscretisation:
         residual, energy, kinetic = residual_indicators(local, solution)
         indicators = solution.jumps + residual
         stress = float(np.sqrt(self.form.viscosity * energy / self.problem.domain.measure))
+        carried = scalar_indicators(system, state) if self.form.scalars else 0.0
         if self.corners.jumps:  # the energy is infinite: by duality, an L² error is smaller by the size of its cell
             indicators, energy = indicators * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
-        network = self._gauged(system, flow_network(resolution.tree, local, solution.weights))
+        if self.form.scalars:
+            indicators, energy = indicators / max(energy, 1e-300) + carried, 1.0
+        network, level = self._gauged(system, flow_network(resolution.tree, local, solution.weights))
         self.last = FlowIterate(
             network, local, solution, network(self.check_points), indicators, energy,
-            stress, self.forces(system, state), system.unknowns,
+            stress, self.forces(system, state, level), system.unknowns, fluxes=scalar_fluxes(system, state),
         )  # fmt: skip
         return self.last
 
     def _velocity(self, network: CellNetwork | CellTrajectory) -> Callable[[Array], Array]:
-        columns = list(self.form.columns[:2])
+        columns = [*self.form.columns[:2], *self.form.scalar_columns]
         return lambda points: network(points)[:, columns]
 
     def _coarse(self, newton: FlowNewton, resolution: FlowResolution) -> Callable[[Array], Array] | None:
@@ -176,8 +184,8 @@ class FlowDiscretisation:
             state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
         except FlowFailure:
             return None
-        empty = np.stack([state.stream, np.zeros_like(state.stream)], axis=1)
-        return self._velocity(flow_network(resolution.tree, local, empty))
+        weights = np.stack([state.stream, np.zeros_like(state.stream), *state.scalars.swapaxes(0, 1)], axis=1)
+        return self._velocity(flow_network(resolution.tree, local, weights))
 
     def check_balance(self, system: FlowSystem) -> None:
         """An InputError where more flows in than out, and nothing is left open."""
@@ -192,8 +200,9 @@ class FlowDiscretisation:
                 "crosses it is left over: an incompressible flow has none; let some side be an outflow, or balance them"
             )
 
-    def _gauged(self, system: FlowSystem, network: CellNetwork) -> CellNetwork:
-        """The pressure with the stated constant, or with the mean zero, where the flow leaves it free."""
+    def _gauged(self, system: FlowSystem, network: CellNetwork) -> tuple[CellNetwork, float]:
+        """The pressure with the stated constant, or with the mean zero, where the flow leaves it free; and what was
+        added to it for that."""
         column = self.form.columns[2]
         shift = 0.0
         if system.enclosed and not self.form.gauges:
@@ -206,7 +215,7 @@ class FlowDiscretisation:
             self.gap = float(np.sqrt(np.mean((gaps - shift) ** 2))) / max(size, 1e-300)
         coefficients = network.coefficients.copy()
         coefficients[:, -1, column] += shift
-        return replace(network, coefficients=coefficients)
+        return replace(network, coefficients=coefficients), shift
 
     def _gauge(self, term: Term, network: CellNetwork) -> Array:
         """What is missing in the pressure (M,) at points of a condition on it."""
@@ -219,11 +228,11 @@ class FlowDiscretisation:
         value, (slope,) = term.expression.linearised(known, {term.expression.jets[0]: pressure})
         return np.asarray(-np.broadcast_to(value / slope, (len(points),)))
 
-    def forces(self, system: FlowSystem, state: FlowState) -> dict[str, Array]:
-        """Force (2,) of the flow on each side on which conditions were stated."""
-        alone = FlowState(state.stream[None], state.tangential[None], state.normal[None])
-        found = self.side_forces(system, tractions(system, alone))
-        return {name: rows[0] for name, rows in found.items()}
+    def forces(self, system: FlowSystem, state: FlowState, level: float) -> dict[str, Array]:
+        """Force (2,) of the flow on each side on which conditions were stated; level : added to the pressure."""
+        found = tractions(system, state.alone)
+        raised = replace(found, normal=found.normal + level)
+        return {name: rows[0] for name, rows in self.side_forces(system, raised).items()}
 
     def side_forces(self, system: FlowSystem, found: FaceTractions) -> dict[str, Array]:
         """The same (s, 2) of several states, from their tractions."""
@@ -252,8 +261,11 @@ class FlowDiscretisation:
             before.values, now.values, self.form.columns, now.stress, length / self.form.viscosity, self.tol
         )
         pressed = pressed and not self.corners.jumps  # where the velocity jumps, the pressure is not in L²
-        self.vanishing = found.vanishing and pressed
+        self.vanishing, self.still = found.vanishing and pressed, found.still
         change = max(found.velocity, found.pressure) if pressed else found.velocity
+        for column in self.form.scalar_columns:
+            gap, size = (root_mean_square(one[:, column]) for one in (now.values - before.values, now.values))
+            change = max(change, gap / max(size, 1e-300))
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         settings = self.settings
         self.known = change * float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
@@ -291,40 +303,3 @@ class FlowDiscretisation:
             return least
         wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
         return int(np.clip(ceil(wanted), least, most))
-
-
-@dataclass(frozen=True)
-class FlowDifference:
-    """Relative differences of two flows: of the velocity as a vector, and of the pressure.
-
-    vanishing : whether the pressure is no larger than its differences, and is compared with the viscous stress
-    """
-
-    velocity: float
-    pressure: float
-    vanishing: bool
-
-
-def flow_difference(
-    before: Array, now: Array, columns: tuple[int, int, int], stress: float, driven: float, tol: float
-) -> FlowDifference:
-    """Compare two flows (M, fields); columns : those of the velocity and the pressure.
-
-    stress : root mean square of ν ∇u; driven : velocity that differences of pressure alone would drive, over their size
-
-    A component that vanishes has no size of its own. Nor has a pressure that cannot be told from zero, as in Couette's
-    flow: it is one part of the stress. A velocity that cannot be told from zero, of a fluid at rest, is rounding of
-    what the pressure would drive.
-    """
-    if not (np.isfinite(before).all() and np.isfinite(now).all()):
-        return FlowDifference(np.inf, np.inf, False)
-    parts = (list(columns[:2]), [columns[2]])
-    gaps = [root_mean_square((before - now)[:, part]) for part in parts]
-    sizes = [root_mean_square(now[:, part]) for part in parts]
-    zero = [size <= 2 * gap for size, gap in zip(sizes, gaps, strict=True)]
-    if zero[0]:
-        sizes[0] = max(sizes[0], COMPUTED / tol * driven * sizes[1])
-    if zero[1]:
-        sizes[1] = max(sizes[1], stress)
-    found = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
-    return FlowDifference(found[0], found[1], zero[1])

@@ -38,7 +38,8 @@ def tractions(system: FlowSystem, states: FlowState) -> FaceTractions:
     carried, drift = np.empty_like(fields.velocity), np.empty(shape)
     rest = system.form.at_rest(operator.points)
     for k in range(count):
-        value, advection = system.form.carried(operator.points, fields.velocity[:, k], fields.slopes[:, :, k])
+        scalars = operator.scalars(states.scalars[k])[:, 0] if system.form.scalars else None
+        value, advection = system.form.carried(operator.points, fields.velocity[:, k], fields.slopes[:, :, k], scalars)
         carried[:, k] = rest + system.share * value
         drift[k] = system.share * np.einsum(
             "jpq,pqj->pq", advection[:, operator.beside].reshape(2, *shape[1:]), local.normals

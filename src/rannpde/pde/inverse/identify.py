@@ -32,6 +32,7 @@ from rannpde.pde.inverse.rows import Noise, predicted
 from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.inverse.verdict import Verdict
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
@@ -269,8 +270,12 @@ class OuterIterations:
         factor = factor_of(uncertainty.confidence, freedom)
         difference = np.where(np.isfinite(self.discretisation_error), self.discretisation_error, 0.0)
         spread = fit.covariance + np.diag(difference**2)
-        parameters = self._parameters(fit, spread, factor, uncertainty)
-        status, detail = self._status(fit, parameters)
+        verdict = Verdict(
+            fit, self.unknowns, self.measured, self.solutions, self.settings, self.tol, self.agreed,
+            self.monitor,
+        )  # fmt: skip
+        parameters = self._parameters(verdict, spread, factor, uncertainty)
+        status, detail = verdict.status(parameters)
         chosen = [self.unknowns.slices[name].start for name in self.unknowns.numbers]
         problem = self.problems[0]
         own = {f.name: getattr(first, f.name) for f in fields(Solution)}
@@ -284,14 +289,14 @@ class OuterIterations:
             covariance=spread[np.ix_(chosen, chosen)],
             noise=dict(zip(names, scales, strict=True)),
             misfit={name: fit.misfit(k) for k, name in enumerate(names)},
-            response=fit.rows.responses[0], spread=spread, factor=factor, notes=self._notes(fit),
+            response=fit.rows.responses[0], spread=spread, factor=factor, notes=verdict.notes(self.fits),
             experiments=tuple(self.solutions) if len(self.solutions) > 1 else (),
         )  # fmt: skip
 
     def _parameters(
-        self, fit: RegressionResult, spread: Array, factor: float, uncertainty: Uncertainty
+        self, verdict: Verdict, spread: Array, factor: float, uncertainty: Uncertainty
     ) -> dict[str, Parameter]:
-        parameters = {}
+        fit, parameters = verdict.fit, {}
         lower, upper = self.unknowns.limits
         resampled = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
         for name in self.unknowns.numbers:
@@ -300,7 +305,7 @@ class OuterIterations:
             ends = (value - factor * std, value + factor * std)
             if len(fit.free) and np.abs(fit.free[:, k]).max() > 0.1 * np.abs(fit.free).max():
                 std, ends, note = inf, (-inf, inf), "not determined by the data"
-            elif not self._noise_left(fit):
+            elif not verdict.noise_left:
                 std, ends, note = inf, (-inf, inf), "nothing is left to find the noise"
             elif not fit.converged:
                 std, ends, note = inf, (-inf, inf), "the search for it did not end"
@@ -320,10 +325,6 @@ class OuterIterations:
             parameters[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
         return parameters
 
-    def _noise_left(self, fit: RegressionResult) -> bool:
-        """Whether the values leave a degree of freedom to find a noise that is not given."""
-        return all(one.noise is not None for one in self.measured) or fit.count - fit.effective > 0.5
-
     def _functions(self, fit: RegressionResult, factor: float, difference: Array) -> dict[str, FunctionEstimate]:
         estimates = {}
         for name, basis in self.unknowns.bases.items():
@@ -335,66 +336,6 @@ class OuterIterations:
                 factor, fit.priors[name].regularisation, fit.priors[name].order, note,
             )  # fmt: skip
         return estimates
-
-    def _status(self, fit: RegressionResult, parameters: dict[str, Parameter]) -> tuple[Status, str]:
-        worst = next((s for s in self.solutions if not s.converged), self.solutions[0])
-        free = [name for name, one in parameters.items() if not np.isfinite(one.std)]
-        if self.monitor.exhausted and not self.agreed:
-            return Status.BUDGET, str(Status.BUDGET)
-        if len(fit.free) and free:
-            return Status.UNDETERMINED, _valley(fit, self.unknowns, free)
-        if not self._noise_left(fit):
-            return Status.UNDETERMINED, (
-                f"{fit.count} measured values determine {fit.effective:.3g} numbers, and nothing is left to find their "
-                "noise; give the noise, or more values"
-            )
-        if not fit.converged:
-            return Status.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
-        if not worst.converged:
-            return worst.status, worst.detail
-        for one, scale in zip(self.measured, fit.noise.scales, strict=True):
-            size = float(np.sqrt(np.mean(one.values**2))) or 1.0
-            if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
-                missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
-                return Status.RESIDUAL_TOO_LARGE, f"{missed}: give their noise, or correct the equations"
-        for k, one in enumerate(self.measured):
-            if (
-                one.noise is not None
-                and one.noise.any()
-                and one.loss == "squares"
-                and fit.misfit(k) > self.settings.contradicting_misfit
-            ):
-                held = "".join(f"{n} is {p.note}, " for n, p in parameters.items() if p.note.startswith("held"))
-                missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
-                remedy = "correct the equations or bounds" if held else "correct the equations"
-                degree = ", or a larger degree" if self.unknowns.bases else ""
-                return Status.RESIDUAL_TOO_LARGE, f"{missed}: {remedy}, give a larger noise{degree}"
-        left = fit.rows.constraint_residuals
-        excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
-        if excess > self.settings.constraint_excess:
-            missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
-            remedy = "give a larger degree, or conditions that agree"
-            return Status.RESIDUAL_TOO_LARGE, f"the conditions on unknown functions alone are {missed}; {remedy}"
-        if not self.agreed:
-            return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
-        return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
-
-    def _notes(self, fit: RegressionResult) -> tuple[str, ...]:
-        known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
-        notes = [f"{len(self.fits)} outer iterations, {sum(f.steps for f in self.fits)} steps; {known}"]
-        for k, one in enumerate(self.measured):
-            if (
-                one.noise is None
-                and np.mean(np.square(fit.rows.residuals[k] * fit.noise.scales[k]))
-                >= np.var(one.values / fit.noise.shapes[k])
-                > (np.finfo(float).eps * np.abs(one.values / fit.noise.shapes[k]).max()) ** 2
-            ):
-                notes.append(f"the noise found in {one.name!r} is as large as its values vary: they say little")
-            given = one.noise is not None and one.noise.any()
-            if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
-                size = f"{fit.misfit(k):.2f} times the noise given"
-                notes.append(f"the residuals of {one.name!r} are {size}: is it right, are the equations?")
-        return tuple(notes)
 
 
 def _tails(uncertainty: Uncertainty) -> tuple[float, float]:
@@ -409,15 +350,3 @@ def _require_known(solution: Solution, problem: Problem) -> None:
                 f"with the present values of the unknowns the problem has no solution where {one.name!r} was measured "
                 f"({solution.reason}); give better guesses or bounds"
             )
-
-
-def _valley(fit: RegressionResult, unknowns: Unknowns, names: list[str]) -> str:
-    """The direction that the data leave undetermined, in words."""
-    direction = fit.free[0]
-    parts = []
-    for name in names:
-        k = unknowns.slices[name].start
-        parts.append(f"{direction[k] / max(np.abs(direction).max(), 1e-300):+.2g} in {name}")
-    if len(names) == 1:
-        return f"the data do not determine {names[0]}: they do not change with it"
-    return f"the data do not determine {', '.join(names)} one by one: they stay the same along {', '.join(parts)}"

@@ -21,18 +21,13 @@ from rannpde.pde.inverse.rows import DataRows, Noise, constraint_rows, predict, 
 from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import ALGEBRA_SHARE, NONLINEAR_SHARE
 
 MOST_STEPS = 60
 DAMPING = 1e-3
 """Levenberg–Marquardt damping of the first step from a guess, relative to the norms of the columns."""
 LEAST_DAMPING, RESTORED_DAMPING = 1e-15, 1e-5
 """Least damping, and least damping after a rejected step."""
-FAST_RATIO = 0.1
-"""Ratio of successive steps below which the next step is extrapolated."""
-
-
-NEGLIGIBLE_CHANGE = 0.01
-"""Norm of the change of all predictions, in standard deviations of the noise, below which the search ends."""
 NOISY_STEPS = 100.0
 """Tolerances: a rejected step smaller than this may be due to the errors of time integration, and the search ends."""
 
@@ -140,7 +135,8 @@ class Regression:
         """Search from a start (p,); fixed (p,) : unknowns that are not changed; learn : whether noise and priors are
         estimated.
 
-        It ends where a step, or the extrapolated next one, is below ``tol`` of the unknowns, or far below the noise;
+        It ends where a step, or the extrapolated next one, is below ``tol`` of the unknowns, or changes all predictions
+        together by less than ALGEBRA_SHARE standard deviations of the noise;
         that last step is taken without another evaluation of the model.
         """
         priors = dict(priors or self.evidence.plain())
@@ -164,8 +160,8 @@ class Regression:
             size = self._size(change, vector + change, scale)
             if not np.isfinite(size):  # the derivatives are useless here
                 break
-            swift = size < tol or (size < FAST_RATIO * last < np.inf and size * size / last < tol)
-            if swift or (damping <= RESTORED_DAMPING and np.linalg.norm(matrix @ change) < NEGLIGIBLE_CHANGE):
+            swift = size < tol or (size < NONLINEAR_SHARE * last < np.inf and size * size / last < tol)
+            if swift or (damping <= RESTORED_DAMPING and np.linalg.norm(matrix @ change) < ALGEBRA_SHARE):
                 vector, rows, converged = vector + change, rows.moved(change), True
                 break
             ahead = self.rows(vector + change, noise)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import ALGEBRA_SHARE, PILOT_TOLERANCE, RESIDUAL_TOLERANCE
+
 
 @dataclass(frozen=True)
 class IdentificationSettings:
@@ -16,17 +18,17 @@ class IdentificationSettings:
     error_share : errors of the discretisation are to be below this share of the standard deviation that the noise
         leaves
     constraint_tolerance : error with which an unknown function meets the conditions on it, relative to its size
-    constraint_excess : multiple of constraint_tolerance up to which a result is accepted: a basis that is too small
-        cannot meet a condition
+    residual_tolerance : the same error up to which a result is accepted: a basis that is too small cannot meet a
+        condition
     contradicting_misfit : residuals, in standard deviations of the noise given, beyond which the model cannot be right,
         so that its intervals mean nothing
     """
 
-    first_tolerance: float = 1e-3
+    first_tolerance: float = PILOT_TOLERANCE
     first_iterations: int = 5
     final_iterations: int = 4
     first_change: float = 2.5
-    error_share: float = 0.03
+    error_share: float = ALGEBRA_SHARE
     constraint_tolerance: float = 1e-5
-    constraint_excess: float = 1e3
+    residual_tolerance: float = RESIDUAL_TOLERANCE
     contradicting_misfit: float = 2.0

@@ -10,12 +10,11 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.inverse.regression import Regression, RegressionResult, replace_values
+from rannpde.pde.tolerance import NONLINEAR_SHARE
 
-NONLINEAR_SHARE = 0.1
-"""Deviation from the linear prediction at the ends of an interval, relative to it, beyond which a profile is
-computed."""
-LINEAR_BELOW = 1e-3
-"""Relative standard deviation below which a model counts as linear within the interval."""
+LINEAR_BELOW = NONLINEAR_SHARE**2
+"""Relative standard deviation below which a model counts as linear within the interval: its second derivative would
+have to be 1/NONLINEAR_SHARE of the first to matter."""
 PROFILE_REACH = 8.0
 """Half widths of the linear interval up to which a profile is followed."""
 UNCERTAINTIES = ("covariance", "profile", "bootstrap")

@@ -41,7 +41,7 @@ class SolutionSamples:
     """The values of a solution at the points where iterations are compared, each computed once.
 
     An iteration is compared with the one before and with the one after, and its initial error is needed as well: with
-    random features, evaluating them at so many points costs as much as the time integration.
+    random features, evaluating them at all of these points costs as much as the time integration.
     """
 
     def __init__(self, solution: SpaceTimeSolution) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, loss_integrals, mean_squares
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.time.integrator import INTEGRATORS
+from rannpde.rounding import ROUNDED
 from rannpde.threads import one_thread
 
 MOST_DIMENSIONS = 3
@@ -45,8 +47,8 @@ BASIS_KINDS: dict[DiscretisationType, str] = {
 }
 UNRESOLVED = (Status.DISAGREE, Status.STALLED, Status.INTEGRATOR)
 """Statuses after which another basis may do better than sines and cosines between walls."""
-ALARMING_GROWTH = 30.0
-"""Exponent: a factor exp(30) loses twelve digits, and is worth a warning when the iterations do not agree."""
+ALARMING_GROWTH = -log(ROUNDED)
+"""Exponent of a growth that makes rounding as large as the solution: worth a warning when iterations do not agree."""
 
 
 class GrowthWarning(UserWarning):

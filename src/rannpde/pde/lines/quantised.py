@@ -45,7 +45,7 @@ def quantise(values: Array, step: float) -> Array | None:
 
 
 def dequantise(data: Array, step: float, count: int) -> Array:
-    """The inverse of ``quantise`` for ``count`` values; FileError where the bytes are not those of so many."""
+    """The inverse of ``quantise`` for ``count`` values; FileError where the bytes are not those of ``count`` values."""
     if data.dtype != np.uint8 or data.ndim != 1 or not 0 < step < np.inf or 8 * count > MOST_RATIO * len(data):
         raise FileError("the compressed coefficients of the file are damaged")
     unpacker = zlib.decompressobj()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rannpde.pde.time.control import StepControl
+from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE, StepControl
+from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE, UNSOLVED_RESIDUAL
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class LinesTuning:
     nodes_per_function : of the rule of an axis: 4.4 nodes for a wavelength of the last function, where Gauss needs π
     unresolved_share, refinements : one of the first iterations stops where the last quarter of the
         basis of an axis holds this share of the solution, and goes on with bases that are finer by ``growth``, at
-        most so many times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
+        most ``refinements`` times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
     tensor_samples : most values at nodes and times when length scales are estimated on a tensor-product basis
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
     most_flow : unknowns of each field of an incompressible flow, whose Stokes modes are a dense matrix
@@ -90,12 +91,12 @@ class LinesTuning:
     window_counts : numbers of windows in time that are tried where one basis for all times would be too wide
     """
 
-    first_tolerances: tuple[float, ...] = (1e-3, 1e-6)
+    first_tolerances: tuple[float, ...] = (PILOT_TOLERANCE, PILOT_TOLERANCE**2)
     most_iterations: int = 8
     tolerance_factor: float = 2.0
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6
-    residual_tolerance: float = 0.3
+    residual_tolerance: float = UNSOLVED_RESIDUAL
     error_share: float = 0.5
     refinement: float = 1.15
 
@@ -104,10 +105,10 @@ class LinesTuning:
     least_width: tuple[int, int] = (60, 350)
     most_width: tuple[int, int] = (1500, 1200)
     basis_share: float = 0.1
-    rough_ratio: float = 1.25
+    rough_ratio: float = 1 / GAIN
     rough_lengths: tuple[int, int] = (1000, 50)
     width_excess: float = 2.0
-    uniform_share: float = 0.2
+    uniform_share: float = UNIFORM_SHARE
     cells_per_length: tuple[float, float] = (3.0, 0.6)
     gauss_points: tuple[int, int] = (10, 8)
     weak_node_share: float = 0.5
@@ -138,9 +139,9 @@ class LinesTuning:
     most_modes: tuple[int, int, int] = (1024, 320, 42)
     rough_modes: tuple[int, int, int] = (1024, 96, 20)
     growth: float = 1.3
-    mode_tolerance_factor: float = 4.0
+    mode_tolerance_factor: float = TOLERANCE_REDUCTION
     pilot_power: int = 2
-    exponential_above: float = 1e-6
+    exponential_above: float = HIGH_ORDER_TOLERANCE
     resolved_padding: float = 2.25
     most_work: float = 1e10
     growth_work: float = 2e9

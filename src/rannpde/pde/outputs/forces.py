@@ -14,12 +14,14 @@ from rannpde.pde.flow.evolution import flow_evolution
 from rannpde.pde.flow.forces import as_force, force_weights
 from rannpde.pde.flow.history import FlowHistory
 from rannpde.pde.flow.recognition import flow_formulation
+from rannpde.pde.flow.scalar_fluxes import as_scalar_flux
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import OutputRegion, output_region
 from rannpde.pde.solution import Solution
 from rannpde.pde.weak.fluxes import as_flux
+from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.history import WeakHistory
 
 SidePoints = list[tuple[str, Array, Array]]
@@ -44,9 +46,11 @@ def weak_force(solution: Solution, expression: OutputExpression, region: OutputR
     if isinstance(history, FlowHistory):
         form = flow_formulation(stated)
         found, how = as_force(form, integrand, sides, history.forces), "the weak residual of momentum"
+        if found is None:
+            found, how = as_scalar_flux(form, integrand, sides, history.fluxes), "the weak residual"
     else:
         assert isinstance(history, WeakHistory)
-        found, how = as_flux(stated, integrand, sides, history.fluxes), "the weak residual"
+        found, how = as_flux(weak_formulation(stated), integrand, sides, history.fluxes), "the weak residual"
     if found is None:
         return None
     value, bound = found

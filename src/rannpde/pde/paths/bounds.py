@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, isfinite
-from time import perf_counter
 
 import numpy as np
 from scipy.special import ndtri
@@ -66,9 +65,9 @@ class StoppingSearch:
     def _run(self) -> PointValue:
         rounds: list[PathsRound] = []
         dates, in_time, substeps, width = CONTINUOUS, 0.0, 1, self.tuning.first_width
-        begin = perf_counter()
+        begin = self.monitor.elapsed
         model, sample = self._solve(substeps, width, dates)
-        spent = perf_counter() - begin
+        spent = self.monitor.elapsed - begin
         rounds.append(self._round(model, sample, in_time, width))
         assert self.form.obstacle is not None
         while not self._late(4 * spent):
@@ -86,13 +85,13 @@ class StoppingSearch:
                 before, width = None, 2 * width
             else:
                 break
-            begin = perf_counter()
+            begin = self.monitor.elapsed
             try:
                 solved = self._solve(substeps, width, dates)
             except Ended as stop:  # the bounds before are kept
                 return self._spend(model, sample, rounds, rounds[-1].width, stop)
             model, sample = solved
-            spent = perf_counter() - begin
+            spent = self.monitor.elapsed - begin
             found = self._round(model, sample, 0.0, width)
             if before is not None:
                 in_time = abs(found.value - before)

@@ -1,6 +1,6 @@
 """Intervals of values whose estimate has a standard error and a bias of known size.
 
-An estimate that is normal with standard error e and a bias of at most B is within h of the truth with probability c for
+An estimate that is normal with standard error e and a bias of at most B is within h of the value with probability c for
 
     P(|N(B, e²)| ≤ h) = c ,
 

@@ -265,7 +265,7 @@ def layer_law(width: int, inner: tuple[InnerCoordinate, ...], dim: int, most_lin
 
 
 def inner_width(width: int) -> int:
-    """Neurons of inner coordinates alone, beside so many with a ridge."""
+    """The number of neurons of inner coordinates alone, beside the given number with a ridge."""
     return max(16, width)
 
 

@@ -92,6 +92,20 @@ class PathsSolution(Solution):
     all.
     """
 
+    def __repr__(self) -> str:
+        """One line: the value with its interval, or how many there are, and how the solve ended."""
+        verdict = "converged" if self.converged else f"not converged ({self.status.name.lower()})"
+        return f"<{type(self).__name__} {self._told()}, by {self.method.name}: {verdict}>"
+
+    def _told(self) -> str:
+        field = self.fields[0]
+        if isinstance(self.function, RegionNetwork):
+            return f"{field} on a region of R^{self.function.dim - 1}, each value within ± {self.half_width:.2g}"
+        dim = f"in R^{self.table.dim - 1}"
+        if len(self.values) == 1:
+            return f"{field} = {self.value:.8g} ± {self.half_width:.2g} ({100 * self.table.confidence:g} %) {dim}"
+        return f"{field} at {len(self.values)} points {dim}, each within ± {self.table.half_widths.max():.2g}"
+
     @property
     def table(self) -> PointTable:
         if not isinstance(self.function, PointTable):

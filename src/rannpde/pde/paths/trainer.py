@@ -1,4 +1,4 @@
-"""SOLVE: two independent models of one resolution, and fresh paths that judge them."""
+"""SOLVE: two independent models of one resolution, and fresh paths that measure their error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
 from os import cpu_count
-from time import perf_counter
 
 import numpy as np
 
@@ -135,7 +134,7 @@ class PairTrainer:
         self, resolution: PathsResolution, guides: tuple[PathsModel, PathsModel] | None = None, pilot: int | None = None
     ) -> TrainedPair:
         """Two models and their pilot; earlier models guide training paths where f has a gradient."""
-        begin = perf_counter()
+        begin = self.monitor.elapsed
         tuning, process = self.tuning, self.process
         if isinstance(process, EulerProcess):
             process = process.with_substeps(resolution.substeps)
@@ -153,9 +152,9 @@ class PairTrainer:
             return train(self.form, process, grid, start, law, self.inner, tuning.penalty, seed, walls, guide)
 
         first, second = parallel(one, range(2))
-        trained = perf_counter() - begin
+        trained = self.monitor.elapsed - begin
         sample = self.follow((first, second), min(pilot or tuning.pilot, self.most_paths), self.rng)
-        spent = perf_counter() - begin - trained
+        spent = self.monitor.elapsed - begin - trained
         left = self._remainder(first, second, sample)
         found = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
         self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)

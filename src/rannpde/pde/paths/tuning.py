@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import GAIN
+
 
 @dataclass(frozen=True)
 class PathsTuning:
@@ -14,7 +16,7 @@ class PathsTuning:
     first_width : neurons with a ridge of the first hidden layers
     paths_per_column : training paths per column of the regression; the variance of a fit is columns/paths
     linear_share : components are columns of their own while there are fewer of them than this
-    pilot : fresh paths that judge a pair of models before the bulk is spent
+    pilot : fresh paths that measure the error of a pair of models before most of the paths are spent
     softness : widths of smoothed minima and maxima, in the noise still to come: for d = 100 independent components
         that of the conditional mean is about one half, and neighbours of it are offered
     penalty : ridge of the regressions on columns of unit size: far below their noise, far above rounding
@@ -33,6 +35,6 @@ class PathsTuning:
     softness: tuple[float, ...] = (0.4, 0.8, 1.6)
     penalty: float = 1e-9
     sparse: float = 0.3
-    gain: float = 1.25
+    gain: float = 1 / GAIN
     memory: int = 400 * 2**20
     block: int = 2**20

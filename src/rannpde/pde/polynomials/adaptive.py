@@ -207,8 +207,8 @@ class AdaptivePolynomials:
         noise = np.abs(jacobian) @ np.abs(coefficients.ravel()) * np.finfo(float).eps
         noise *= np.random.default_rng(0).choice([-1.0, 1.0], len(noise))
         steps = [Factor.of(jacobian, right).solve(1e-14).solution for right in (-residual, noise)]
-        moved, shaken = (system.space.norm(step) / size for step in steps)
-        if coefficients.any() and shaken > HALF_THE_DIGITS:
+        moved, perturbed = (system.space.norm(step) / size for step in steps)
+        if coefficients.any() and perturbed > HALF_THE_DIGITS:
             detail = "rounding errors change the solution by more than half its digits: it is not determined"
             return self._result(system, coefficients, Status.UNDETERMINED, detail, np.inf)
         estimate = max(estimate, moved if coefficients.any() else 0.0)

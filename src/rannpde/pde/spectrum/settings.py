@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import RESIDUAL_TOLERANCE
+
 
 @dataclass(frozen=True)
 class SpectrumSettings:
@@ -26,7 +28,7 @@ class SpectrumSettings:
         costs about four times as much as the one before, and the first ones little
     shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
     shape_spare : as ``spare``, on shapes, where clusters are common
-    passes : adaptive iterations at most
+    most_iterations : of the adaptive loop
     """
 
     degree: int = 18
@@ -39,9 +41,9 @@ class SpectrumSettings:
     same: float = 1e-6
     rounding: float = 4.0
     trust: float = 2.0
-    residual_limit: float = 1e-2
+    residual_limit: float = RESIDUAL_TOLERANCE
     coefficient_tail: float = 1e-7
     shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.2))
     shape_rounding: float = 16.0
     shape_spare: int = 4
-    passes: int = 24
+    most_iterations: int = 24

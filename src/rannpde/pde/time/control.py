@@ -21,6 +21,9 @@ DEEPEST_LEVEL = 40
 """Dyadic steps are never shorter than 2 to the minus this of a part of the time."""
 SAFETY = 0.85
 """Factor of the step that the error estimate would just allow."""
+HIGH_ORDER_TOLERANCE = 1e-6
+"""Tolerance below which a method of higher order takes less time, although its steps cost more: five stages instead of
+three, and collocation instead of ETDRK4."""
 
 
 @dataclass(frozen=True)

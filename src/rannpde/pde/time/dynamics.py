@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import get_lapack_funcs
 
 from rannpde.arrays import Array
 
@@ -27,8 +27,18 @@ class DenseJacobian:
     matrix: Array
 
     def shifted(self, shift: complex) -> Callable[[Array], Array]:
-        factors = lu_factor(shift * np.eye(len(self.matrix)) - self.matrix, overwrite_a=True, check_finite=False)
-        return lambda rhs: lu_solve(factors, rhs, check_finite=False)
+        matrix = np.array(-self.matrix, dtype=np.result_type(self.matrix, shift), order="F")
+        matrix[np.diag_indices_from(matrix)] += shift
+        # LAPACK itself: a step calls it for every stage, and SciPy's checks take as long as the substitution
+        factorise, substitute = get_lapack_funcs(("getrf", "getrs"), (matrix,))
+        lower_upper, pivots, _ = factorise(matrix, overwrite_a=True)
+
+        def solve(rhs: Array) -> Array:
+            if np.iscomplexobj(rhs) and not np.iscomplexobj(lower_upper):
+                return solve(rhs.real) + 1j * solve(rhs.imag)
+            return np.asarray(np.reshape(substitute(lower_upper, pivots, rhs)[0], rhs.shape))
+
+        return solve
 
 
 class Dynamics(Protocol):

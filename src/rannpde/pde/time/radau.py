@@ -23,16 +23,17 @@ from scipy.integrate import DenseOutput, OdeSolver
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.time.control import FactorCache, StepControl, step_factor
+from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 
-SAME_STEP = (0.9, 1.15)
-"""Factors of the next step within which the last one is repeated, so that its factorisations serve again."""
-LAST_STEP = 1.05
-"""A step that would leave less than a twentieth of itself to the end is lengthened to the end."""
+SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
+"""Factors of the next step within which the last one is repeated, so that its factorisations serve again: it may use
+half of the margin of safety, and a step that could be longer by no more than that margin stays."""
+LAST_STEP = SAFETY**-0.5
+"""A step that reaches the end if it is lengthened by this factor, half of the margin of safety, is."""
 LEAST_ERROR = 1e-4
 """Share of the tolerance below which an error counts as this much, or the next step would rest on rounding."""
 

@@ -20,6 +20,7 @@ from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
+from rannpde.rounding import EPS
 
 INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
@@ -34,6 +35,9 @@ class RowSystem(Protocol):
 
     @property
     def count(self) -> int: ...
+
+    @property
+    def data(self) -> float: ...
 
     def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
@@ -77,6 +81,7 @@ class TrefftzState:
 
     scale : the root mean square of the solution; errors : group of features → its part of the estimate
     values : at the points inside (M, fields), each field over its own size; weights (N,) : of the output
+    data : what the features are fitted to on the boundary, in L², relative to the scale
     """
 
     network: TrefftzNetwork | CellsNetwork
@@ -85,6 +90,7 @@ class TrefftzState:
     errors: Mapping[int, float]
     values: Array
     weights: Array
+    data: float
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ class AdaptiveTrefftz:
                 if now.estimate <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
-                if self._undetermined(now):
+                if self._undetermined(state):
                     break
                 idle = idle + 1 if now.estimate > 0.5 * least else 0
                 slow = now.estimate > 0.1 * least or not np.isfinite(least)
@@ -176,7 +182,7 @@ class AdaptiveTrefftz:
                 raise
             status, detail = Status.INTERRUPTED, ""
         assert best is not None
-        if self._undetermined(best.record):
+        if self._undetermined(best):
             status = Status.UNDETERMINED
             detail = (
                 f"a unit of boundary error may be {best.record.stability:.1e} inside: the problem is at a resonance, "
@@ -189,9 +195,13 @@ class AdaptiveTrefftz:
         """Twice as many for surfaces as for curves: they have one more dimension to be resolved."""
         return (self.problem.domain.dim - 1) * self.tuning.columns
 
-    def _undetermined(self, now: TrefftzIteration) -> bool:
-        """Whether rounding of the data alone may be as large as the tolerance inside."""
-        return now.stability > min(RESONANT, self.tol / float(np.finfo(float).eps))
+    def _undetermined(self, now: TrefftzState) -> bool:
+        """Whether rounding of the data alone may be as large as the tolerance inside.
+
+        At a resonance the solution grows until its boundary error is as large as the data that it is to satisfy.
+        """
+        stability, unsatisfied = now.record.stability, now.record.boundary > self.tol * now.data
+        return stability > min(RESONANT, self.tol / EPS) or (unsatisfied and stability > EPS**-0.5)
 
     def _too_late(self, done: list[TrefftzIteration]) -> bool:
         """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
@@ -204,7 +214,7 @@ class AdaptiveTrefftz:
     ) -> TrefftzState:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
-        found = rows.solved(self.tuning.cutoff)
+        data, found = rows.data, rows.solved(self.tuning.cutoff)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
@@ -239,7 +249,7 @@ class AdaptiveTrefftz:
             len(found.coefficients), found.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return TrefftzState(network, record, scale, errors, values, found.coefficients)
+        return TrefftzState(network, record, scale, errors, values, found.coefficients, data / scale)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """How much the boundary error of the iteration before was amplified inside: measured, for systems.

@@ -64,6 +64,11 @@ class TrefftzRows:
     def count(self) -> int:
         return len(self.rhs)
 
+    @property
+    def data(self) -> float:
+        """The L² norm of the right-hand side."""
+        return float(np.linalg.norm(self.rhs * self.weights))
+
     def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares:
         """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding, in
         part by iteration where that is much less work; the matrix is overwritten."""

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log2
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import SuperLU, splu
 
 from rannpde.arrays import Array
@@ -45,17 +47,17 @@ class HybridSolution:
 
 @dataclass(frozen=True, eq=False)
 class TraceFactors:
-    """The factors of a matrix of traces, whose unknowns (n,) were put into an order; None where it is their own."""
+    """The factors of a matrix of traces, for some of the unknowns in an order; None where it has all in their own."""
 
     factors: SuperLU
     order: Array | None = None
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
-        """The solution (n,) of the system, or of the transposed one."""
+        """The solution (n,) of the system, or of the transposed one; unknowns without an equation are zero."""
         way = "T" if transposed else "N"
         if self.order is None:
             return np.asarray(self.factors.solve(right, way))
-        found = np.empty_like(right)
+        found = np.zeros_like(right)
         found[self.order] = self.factors.solve(right[self.order], way)
         return found
 
@@ -63,14 +65,15 @@ class TraceFactors:
 class HybridSystem:
     """One linear solve of the weak form on a mesh.
 
-    keep : whether matrices and factors are kept for the adjoint (``adjoint_solution``): those of the cells in
+    keep : whether matrices and factors are kept for the adjoint and for further loads: those of the cells in
         ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
         traces
+    trace_degrees (N,) : of the polynomials that faces in space have, where these are lower than the degree of the cells
     """
 
-    def __init__(self, local: LocalMatrices, keep: bool = False) -> None:
+    def __init__(self, local: LocalMatrices, keep: bool = False, trace_degrees: Array | None = None) -> None:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
-        self.keep = keep
+        self.keep, self.trace_degrees = keep, trace_degrees
         self.eliminations: list[tuple[CellBatch, DistinctMatrices, Array]] = []
         self.factors: TraceFactors | None = None
 
@@ -129,14 +132,39 @@ class HybridSystem:
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(self.mesh.faces, fields, m)
         if motions is not None and len(motions):
-            self._centre(weights, shaped, motions)
+            self.centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self.jumps(weights, shaped), np.concatenate(inside))
+
+    def solved(self, load: Array, on_traces: Array) -> tuple[Array, Array]:
+        """Weights (C, F, k) and traces (N, F, m) of further loads of their shapes, by the matrices that were kept."""
+        flat, right = load.reshape(len(load), -1), on_traces.reshape(-1).copy()
+        own = np.empty_like(flat)
+        for (batch, found, _), factors in zip(self.eliminations, self._cell_factors, strict=True):
+            for kind, one in enumerate(factors):
+                mine = batch.cells[found.same == kind]
+                own[mine] = lu_solve(one, flat[mine].T).T
+            if batch.faces:
+                np.subtract.at(right, self.local.dofs(batch), by_kind(found.lower, found.same, own[batch.cells]))
+        traces = right if self.factors is None else self.factors.solve(right)
+        for batch, found, response in self.eliminations:
+            if batch.faces:
+                own[batch.cells] -= by_kind(response, found.same, traces[self.local.dofs(batch)])
+        return own.reshape(load.shape), traces.reshape(on_traces.shape)
+
+    @cached_property
+    def _cell_factors(self) -> list[list[tuple[Array, Array]]]:
+        """Factors of the matrices of the kinds of cells that were kept."""
+        return [[lu_factor(square) for square in found.square] for _, found, _ in self.eliminations]
 
     def _factorised(self, matrix: sparse.csc_matrix, block: int) -> TraceFactors:
         """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
         if self.layer.dim < 3:
             return TraceFactors(factorised_traces(matrix, self.layer.dim))
-        order = (nested_dissection(self.mesh)[:, None] * block + np.arange(block)).ravel()
+        faces = nested_dissection(self.mesh)
+        order = (faces[:, None] * block + np.arange(block)).ravel()
+        if self.trace_degrees is not None:
+            used = self.layer.face_degrees <= self.trace_degrees[faces][:, None]  # (N, m)
+            order = order[np.repeat(used[:, None], self.fields, axis=1).ravel()]
         return TraceFactors(factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL"), order)
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
@@ -155,7 +183,7 @@ class HybridSystem:
             found.load,
         )  # fmt: skip
 
-    def _centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
+    def centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
         """Take the free motions out of a solution: they have the mean zero then."""
         gram = np.zeros((len(motions), len(motions)))
         right = np.zeros(len(motions))

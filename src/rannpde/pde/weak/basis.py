@@ -30,6 +30,7 @@ from scipy.special import spherical_jn
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.network.features import FourierFeatures
+from rannpde.pde.weak.face_tables import FaceTables
 from rannpde.pde.weak.settings import WeakSettings
 
 NEGLIGIBLE = 1e-13
@@ -145,6 +146,18 @@ class HiddenLayer:
     def tables(self, scaled: Array) -> Array:
         """The functions of a whole box and their derivatives at points (M, d) of [-1, 1]^d: (M, 1 + d, k)."""
         return np.asarray((self.legendre(scaled) @ self.jet).reshape(len(scaled), 1 + self.dim, -1))
+
+    @cached_property
+    def _face_tables(self) -> FaceTables:
+        return FaceTables(self.modes, self.jet, self.highest)
+
+    def side_tables(self, scaled: Array) -> Array:
+        """The same on faces with points (P, q, d): (P, q, 1 + d, k)."""
+        found = np.empty((*scaled.shape[:2], self.jet.shape[1]))
+        for row, points in zip(found, scaled, strict=True):
+            own = self._face_tables.at(points)
+            row[:] = self.legendre(points) @ self.jet if own is None else own
+        return found.reshape(*scaled.shape[:2], 1 + self.dim, -1)
 
     def legendre(self, scaled: Array) -> Array:
         """All products of Legendre polynomials at points (M, d), (M, R)."""
@@ -267,6 +280,16 @@ class HiddenLayer:
         """Orthonormal polynomials on [-1, 1]^(d-1) at the nodes of a face, (q, m)."""
         return legendre_products(self.face_grid[0], self.degree)
 
+    @cached_property
+    def face_degrees(self) -> Array:
+        """The degree of each of them, (m,)."""
+        return np.array([sum(index) for index in _powers(self.dim - 1, self.degree)])
+
+
+def _powers(dim: int, degree: int) -> list[tuple[int, ...]]:
+    """Powers of the products of total degree at most ``degree``."""
+    return [index for index in np.ndindex(*[degree + 1] * dim) if sum(index) <= degree]
+
 
 def columns_of(dim: int, degree: int, settings: WeakSettings) -> int:
     """How many cosines, and as many sines, are comparable to polynomials of a degree."""
@@ -302,6 +325,6 @@ def legendre_products(points: Array, degree: int) -> Array:
         return np.ones((len(points), 1))
     scale = np.sqrt(np.arange(degree + 1) + 0.5)
     tables = [legvander(points[:, axis], degree) * scale for axis in range(dim)]
-    powers = [index for index in np.ndindex(*[degree + 1] * dim) if sum(index) <= degree]
-    columns = [np.prod([table[:, k] for table, k in zip(tables, index, strict=True)], axis=0) for index in powers]
+    columns = [np.prod([table[:, k] for table, k in zip(tables, index, strict=True)], axis=0)
+               for index in _powers(dim, degree)]  # fmt: skip
     return np.stack(columns, axis=1)

@@ -27,6 +27,8 @@ RATIO = 0.25
 """Of the widths of a cell at an edge and of the cell that it is cut from. Polynomials of degree p converge like
 ((1 - √σ)/(1 + √σ))^p between the distances σ and 1 from a singularity, here like 3^-p, the last cells like σ^(2λ n)
 after n cuts: halves would need twice as many cells for digits that the degrees in space do not have."""
+DEGREE_GAIN = -log((1 - RATIO**0.5) / (1 + RATIO**0.5))
+"""Logarithm of the factor by which a degree lowers the error in cells that shrink by this ratio."""
 FIRST_EDGES = 1 / 3
 """Share of the cuts that resolve an edge which a first mesh has: cells are many in space, the loop adds more."""
 
@@ -202,3 +204,24 @@ def _once(node: CellNode, edges: Sequence[SingularEdge], slack: Array) -> CellNo
     fractions = np.where(beside[0] == beside[1], 0.5, np.where(beside[0], RATIO, 1 - RATIO))
     axes = tuple(sorted({axis for edge in near for axis in edge.across}))
     return node.refined({node: axes}, {node: fractions})
+
+
+def trace_degrees(spans: Array, edges: Sequence[SingularEdge], degree: int, size: float) -> Array:
+    """Degrees (N,) of the traces on faces (N, 3, 2) that lie as closely to re-entrant edges as they are small.
+
+    At a distance r from an edge a solution has a share r^2λ of the energy, and the squared error of polynomials of
+    degree p there is as much times 3^-2p: it is the same everywhere if the degree falls by λ log(1/r)/log 3. Degrees
+    fall linearly with the layer in geometric meshes, as in the hp version of finite elements.
+    """
+    fall = np.zeros(len(spans))
+    for edge in edges:
+        if len(edge.across) > 1:
+            place = np.array(edge.place)[:, None]
+            far = np.abs(spans - place).max(axis=2)
+            if edge.axis >= 0:
+                far[:, edge.axis] = np.maximum(
+                    edge.span[0] - spans[:, edge.axis, 0], spans[:, edge.axis, 1] - edge.span[1]
+                )
+            distance = np.linalg.norm(np.maximum(far, 0.0), axis=1) / size
+            fall = np.maximum(fall, -edge.exponent * np.log(np.minimum(distance, 1.0)) / DEGREE_GAIN)
+    return np.maximum(degree - np.floor(fall).astype(int), 1)

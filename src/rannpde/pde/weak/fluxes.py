@@ -13,10 +13,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
-from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.weak.assembly import HybridSolution
-from rannpde.pde.weak.form import WeakForm, weak_formulation
+from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.rounding import COMPUTED
@@ -75,7 +74,7 @@ def bounded_fluxes(records: Sequence[FluxRecord], safety: float) -> dict[str, tu
 
 
 def as_flux(
-    problem: Problem, expression: Expression, sides: Sequence[tuple[str, Array, Array]], fluxes: SideFluxes
+    form: WeakForm, expression: Expression, sides: Sequence[tuple[str, Array, Array]], fluxes: SideFluxes
 ) -> tuple[float, float] | None:
     """∫ of an expression over sides, if it is c·(n·A∇u) with constants c (K,), and its bound.
 
@@ -83,9 +82,8 @@ def as_flux(
     """
     if not expression.linear or not expression.jets or not all(name in fluxes for name, _, _ in sides):
         return None
-    if any(jet.order != 1 for jet in expression.jets):
+    if any(jet.order != 1 or jet.field not in form.system.fields for jet in expression.jets):
         return None
-    form = weak_formulation(problem)
     found = [_combination(form, expression, points, normals) for _, points, normals in sides]
     first = found[0]
     if first is None:

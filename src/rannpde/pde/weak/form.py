@@ -48,6 +48,35 @@ class BoundaryRows:
         return bool(self.projection.any())
 
 
+@dataclass(frozen=True)
+class StiffnessPart:
+    """A diffusion in which no strain has more than ``ratio`` times the stiffness of the softest one; or what it leaves.
+
+    remainder : what is left, over this number, without lower terms, loads and natural data; 0 for the limited diffusion
+    """
+
+    ratio: float
+    remainder: float = 0.0
+
+    def of(self, whole: EllipticCoefficients) -> EllipticCoefficients:
+        """This part of coefficients (M, …)."""
+        values, vectors = strain_stiffnesses(whole.diffusion)
+        beyond = np.maximum(values - self.ratio * _softest(values)[:, None], 0.0)
+        count, fields, _, dim, _ = whole.diffusion.shape
+        rest = np.einsum("mas,ms,mbs->mab", vectors, beyond, vectors, optimize=True)
+        rest = rest.reshape(count, fields, dim, fields, dim).transpose(0, 1, 3, 2, 4)
+        if not self.remainder:
+            return EllipticCoefficients(whole.diffusion - rest, whole.advection, whole.reaction, whole.load)
+        return EllipticCoefficients(
+            rest / self.remainder, 0 * whole.advection, 0 * whole.reaction, 0 * whole.load
+        )  # fmt: skip
+
+    def excess(self, diffusion: Array) -> float:
+        """The largest stiffness that is left of a diffusion (M, K, F, d, d), over the limit of its point."""
+        values, _ = strain_stiffnesses(diffusion)
+        return float((values.max(axis=1) / (self.ratio * _softest(values)) - 1).max())
+
+
 @dataclass(frozen=True, eq=False)
 class WeakForm:
     """A problem ready for integration by parts.
@@ -55,6 +84,8 @@ class WeakForm:
     twist (K, F, d, d) : what was added to the diffusion, antisymmetric in the last two, so that conditions are natural
     symmetric : whether the bilinear form is symmetric
     quasilinear : the non-linear form of which this is the linearisation at a nominal state; None of a linear problem
+    conditions : those of the problem, or of some of its fields; None for all
+    part : of the stiffness that this form has; None for all of it
     """
 
     problem: Problem
@@ -62,6 +93,8 @@ class WeakForm:
     twist: Array
     symmetric: bool
     quasilinear: QuasilinearForm | None = None
+    conditions: tuple[Term, ...] | None = None
+    part: StiffnessPart | None = None
 
     @property
     def fields(self) -> int:
@@ -70,22 +103,18 @@ class WeakForm:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The conditions."""
-        return self.problem.constraints
+        return self.problem.constraints if self.conditions is None else self.conditions
 
-    @cached_property
-    def stiffness_ratio(self) -> float:
+    def stiffness_ratio(self, points: Array) -> float:
         """The largest ratio of the energies of two gradients at a point, but for those without energy, as rotations."""
-        diffusion = self.at(self.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)).diffusion
-        size = diffusion.shape[1] * diffusion.shape[3]
-        values = np.linalg.eigvalsh(_flat_form(diffusion).reshape(-1, size, size))
-        largest = values.max(axis=1, keepdims=True)
-        least = np.where(values > ROUNDED * largest, values, np.inf).min(axis=1, keepdims=True)
-        return float((largest / least).max())
+        values, _ = strain_stiffnesses(self.at(points).diffusion)
+        return float((values.max(axis=1) / _softest(values)).max())
 
     def at(self, points: Array) -> EllipticCoefficients:
         """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
         found = self.system.at(points)
-        return EllipticCoefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
+        whole = EllipticCoefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
+        return whole if self.part is None else self.part.of(whole)
 
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
         """The conditions of these numbers at boundary points (M, d) with outward normals (M, d)."""
@@ -102,7 +131,7 @@ class WeakForm:
             data = np.einsum("mkr,mr->mk", inverse, -np.stack([value for value, _ in essential], axis=1))
         if natural:
             slopes = np.stack([one for _, _, one in natural], axis=1)  # (M, r, F, d)
-            diffusion = self.at(points).diffusion
+            diffusion = self.system.at(points).diffusion + self.twist
             combination = natural_combination(diffusion, slopes, normals)  # (M, r, K)
             inverse = np.linalg.pinv(combination, rcond=1e-10)
             load = np.einsum("mkr,mr->mk", inverse, -np.stack([value for value, _, _ in natural], axis=1))
@@ -110,6 +139,8 @@ class WeakForm:
             if essential:  # the flux along prescribed combinations is a reaction
                 rest = np.eye(fields) - projection
                 load, robin = np.einsum("mkl,ml->mk", rest, load), rest @ robin
+        if self.part is not None and self.part.remainder:
+            load, robin = 0 * load, 0 * robin
         return BoundaryRows(projection, data, load, robin)
 
     def _condition(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array | None]:
@@ -249,6 +280,18 @@ def _flat_form(diffusion: Array) -> Array:
     """The symmetric part (…, K, d, F, d) of a diffusion (…, K, F, d, d), as a form of gradients."""
     turned = np.swapaxes(diffusion, -3, -2)
     return np.asarray(0.5 * (turned + np.moveaxis(turned, (-4, -3), (-2, -1))))
+
+
+def strain_stiffnesses(diffusion: Array) -> tuple[Array, Array]:
+    """Eigenvalues (M, K d) and eigenvectors (M, K d, K d) of a diffusion (M, K, F, d, d), as a form of gradients."""
+    size = diffusion.shape[1] * diffusion.shape[3]
+    return np.linalg.eigh(_flat_form(diffusion).reshape(-1, size, size))
+
+
+def _softest(values: Array) -> Array:
+    """The least stiffness (M,), but for strains without energy, as rotations."""
+    largest = values.max(axis=1, keepdims=True)
+    return np.asarray(np.where(values > ROUNDED * largest, values, np.inf).min(axis=1))
 
 
 def _uneven(diffusion: Array) -> Array:

@@ -131,9 +131,7 @@ class LocalMatrices:
             single = np.where(own >= 0, np.arange(len(cells)), -1)
             ends = np.concatenate([ends, own[:, None], single[:, None]], axis=1)
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
-        count = scaled.shape[1]
-        table = self.layer.tables(scaled[first].reshape(-1, scaled.shape[2]))
-        table = table.reshape(len(first), count, *table.shape[1:])
+        table = self.layer.side_tables(scaled[first])
         for number, row in enumerate(first):
             if int(cells[row]) in self.combinations:
                 table[number] = table[number] @ self.combinations[int(cells[row])]

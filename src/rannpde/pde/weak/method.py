@@ -284,7 +284,7 @@ class WeakCells:
         told = f"{outcome.detail}; it is {outcome.estimate:.1e}"
         coarse = discretisation.tol >= COMPUTED
         if isinstance(discretisation, WeakDiscretisation) and coarse and discretisation.rounded:
-            ratio = discretisation.form.stiffness_ratio
+            ratio = discretisation.stiffness_ratio
             told += (
                 f"; a change of volume or another strain is {ratio:.0e} times as stiff as others, as in nearly "
                 "incompressible materials, and rounding counts as many times"

@@ -26,7 +26,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges
+from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges, trace_degrees
 from rannpde.pde.weak.evaluation import axis_decay, decay, sampled, volume_points, weak_network
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
@@ -47,6 +47,7 @@ from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.stiff_strains import IteratedPenalty, limited_ratio
 from rannpde.pde.weak.tangent import TangentSystem
 from rannpde.rounding import COMPUTED
 
@@ -133,6 +134,7 @@ class WeakDiscretisation:
         self.last: WeakState | None = None
         self.known = np.inf
         self.newton_steps = 0
+        self.algebraic = 0.0  # error that an iterative solution of the linear system leaves
         self.failure: NewtonFailure | None = None
         self.reaction: ReactionForm | None = None
         self.with_adjoints = False  # whether matrices are kept for them
@@ -187,8 +189,9 @@ class WeakDiscretisation:
         if self.last is None:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
-        self.system = HybridSystem(local, self.with_adjoints) if linear else None
-        found = self._newton(local) if self.system is None else self.system.solve(self.motions, self.endless)
+        degrees = self._trace_degrees(mesh, resolution.degree)
+        self.system = HybridSystem(local, self.with_adjoints, degrees) if linear else None
+        found = self._newton(local) if self.system is None else self._linear(local, self.system)
         network = weak_network(local, found)
         residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
@@ -197,6 +200,22 @@ class WeakDiscretisation:
         indicators[found.inside] = 0.0  # they only show what infinitely many rings do
         self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
         return self.last
+
+    def _trace_degrees(self, mesh: WeakMesh, degree: int) -> Array | None:
+        """Of the faces beside re-entrant edges in space."""
+        if self.dim < 3 or not self.edges:
+            return None
+        return trace_degrees(mesh.spans, self.edges, degree, float(mesh.tree.lengths.max()))
+
+    def _linear(self, local: LocalMatrices, system: HybridSystem) -> HybridSolution:
+        """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""
+        limit = limited_ratio(self.tol)
+        if self.form.fields == 1 or self.stiffness_ratio <= limit**2 or self.with_adjoints or self.endless:
+            return system.solve(self.motions, self.endless)
+        iterated = IteratedPenalty(local, limit, ALGEBRA_SHARE * self.tol)
+        found = iterated.solve(self.motions)
+        self.algebraic = iterated.remaining
+        return found
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
@@ -300,17 +319,25 @@ class WeakDiscretisation:
             return np.inf
         change = relative_difference(before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
-        self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
-        self.known = max(self.known, self._unresolved(now))
-        if gain > 1 and self.rounded:  # what refinement adds is rounding, which two solutions may share
+        if self.rounded:  # what refinement adds may be rounding, which two solutions share in part
+            self.known = change * self.settings.trust
+        else:
+            self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        self.known = max(self.known, self._unresolved(now), self.algebraic)
+        if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
         return self.known
+
+    @cached_property
+    def stiffness_ratio(self) -> float:
+        """The largest ratio of the stiffnesses of two strains."""
+        return self.form.stiffness_ratio(self.check_points)
 
     @cached_property
     def rounded(self) -> bool:
         """Whether rounding may count at the tolerance: some strains are far stiffer than others, as in materials that
         are nearly incompressible, and their rounding acts on the others."""
-        return self.form.fields > 1 and self.tol < self.form.stiffness_ratio * COMPUTED
+        return self.form.fields > 1 and self.tol < self.stiffness_ratio * COMPUTED
 
     def indicators(self, now: WeakState) -> Array:
         return now.indicators

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rannpde.pde.adaptivity.loop import ERROR_SHARE, GAIN, SAME_SOLUTION
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN
 from rannpde.rounding import EPS
 
 
@@ -111,7 +112,7 @@ class CellsEstimator:
             so far, they will not.
         """
         self.checked_residuals.append(left)
-        bound = max(self.tuning.residual_tolerance, 3 * self.tol)
+        bound = max(self.tuning.residual_tolerance, ESTIMATOR_FACTOR * self.tol)
         stagnant = len(self.checked_residuals) > 2 and left > GAIN * self.checked_residuals[-3]
         return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
 

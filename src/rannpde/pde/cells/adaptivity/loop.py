@@ -24,6 +24,7 @@ from rannpde.pde.cells.adaptivity.checks import (
     several_slopes,
     stability_constant,
 )
+from rannpde.pde.cells.adaptivity.ending import Ending, singularity
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
@@ -136,7 +137,11 @@ class CellsLoop:
         if status is Status.BLOW_UP:  # what two iterations on the whole interval agree on means nothing
             estimate = np.inf
         iterations = tuple(self.estimator.iterations)
-        return CellsResult(best, iterations, estimate, status, detail or self._detail(status, estimate))
+        ending = Ending(
+            status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
+            max(self.stability, self.turning), self.several_slopes, self._blow_up if status is Status.BLOW_UP else None,
+        )  # fmt: skip
+        return CellsResult(best, iterations, estimate, status, detail or ending.detail(self.problem))
 
     # -------------------------------------------------------------------------------------------------------- solve
 
@@ -156,9 +161,11 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
+                remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
+                if self._blow_up is not None:
+                    remedy = singularity(self.problem, self._blow_up)
                 raise InputError(
-                    f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
-                    "with a formula for each field for which every term is finite"
+                    f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
                 ) from error
             raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the one before is whole
@@ -373,31 +380,3 @@ class CellsLoop:
         """Return the factor by which the largest residual should fall: errors are roughly proportional to it."""
         known = max(self.record.best_estimate, np.finfo(float).tiny)
         return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
-
-    def _detail(self, status: Status, estimate: float) -> str:
-        residual = self.estimator.iterations[-1].residual
-        if status is Status.STALLED:
-            known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
-            count = len(self.estimator.iterations)
-            return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
-        if status is Status.BLOW_UP:
-            where = f"{self.problem.domain.names[0]} = {self._blow_up:.6g}"
-            return f"the solution seems to become infinite or singular at {where}; end the interval before it"
-        amplification = max(self.stability, self.turning)
-        if status is Status.UNDETERMINED and self.several_slopes:
-            return (
-                "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
-                "state it for the derivative itself, or add diffusion"
-            )
-        if status is Status.UNDETERMINED and amplification > 1:
-            return (
-                f"the problem is ill-conditioned: the solution may change by {amplification:.1e} times what is left in "
-                "the equations; it is close to a problem with no or many solutions"
-            )
-        if status is Status.UNDETERMINED:
-            named = self.problem.free_constants
-            what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
-            return f"the equations and conditions leave {what} free; add a condition that fixes it"
-        if status.by_caller and estimate <= self.tol and residual > self.estimator.residual_tolerance:
-            return f"{status}; iterations agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
-        return ""

@@ -9,14 +9,15 @@ import numpy as np
 from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
 
 from rannpde.arrays import Array
+from rannpde.rounding import EPS
 
 RANK_TOLERANCE = 1e-13
 """A triangular factor with a smaller reciprocal condition number is numerically rank deficient."""
 BLOCK_SIZE = 32
 """Block size of the QR factorisation that appends rows to a triangular factor."""
-CHOLESKY_CONDITION = 1e-7
-"""A Cholesky factor with a smaller reciprocal condition number, for columns of length 1, has at most two correct
-digits."""
+CHOLESKY_CONDITION = 8 * EPS**0.5
+"""Reciprocal condition number of a Cholesky factor, for columns of length 1, below which it is not used: normal
+equations square it, and the rounding of their entries is then more than 1/64 of what they hold."""
 
 
 @dataclass(frozen=True, eq=False)

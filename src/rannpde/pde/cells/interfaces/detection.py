@@ -17,6 +17,7 @@ from rannpde.arrays import Array
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.interfaces import interface_places, smooth_places
+from rannpde.rounding import difference_step
 
 SCAN_POINTS = 4097
 """Points of an axis between which the zeros of a function of one coordinate are bracketed."""
@@ -27,9 +28,8 @@ MAX_CROSSED_EDGES = 0.08
 circle crosses 0.03."""
 QUADRANTS = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)])
 """Directions into the four quadrants around a crossing of two interfaces."""
-QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
-"""Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients
-that is a jump."""
+JUMP_TOLERANCE = 1e-3
+"""Relative difference of coefficients on two sides, at the distance of a difference quotient, that is a jump."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
     [(-0.4, -0.5), (-0.4, 0.5), (0.6, -0.5), (0.6, 0.5)]
     """
     words, corners = problem.vocabulary, []
-    step = QUADRANT_OFFSET * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
+    step = difference_step() * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
     for first, second in product(
         *([position for axis, position, flux in planes if flux and axis == k] for k in (0, 1))
     ):

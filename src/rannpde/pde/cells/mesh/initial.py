@@ -21,6 +21,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
+from rannpde.rounding import ROUNDED
 
 GRADING = 0.25
 """Ratio of the lengths of neighbouring cells in a graded mesh, towards a corner."""
@@ -198,9 +199,10 @@ def _resolve_curved_interfaces(tree: CellNode, interfaces: Interfaces, max_cells
 
 def _refine_while(tree: CellNode, split_axes: Callable[[CellNode], Array], max_cells: int = 10**6) -> CellNode:
     """Split leaves across the axes that ``split_axes`` chooses, until it chooses none or there are ``max_cells``
-    leaves."""
+    leaves; never below the rounding of coordinates, where a guess jumps or is singular."""
+    shortest = ROUNDED * np.abs(tree.bounds).max(axis=1)
     while len(tree.leaves) < max_cells:
-        splits = {leaf: axes_of(split_axes(leaf)) for leaf in tree.leaves}
+        splits = {leaf: axes_of(split_axes(leaf) & (leaf.lengths > shortest)) for leaf in tree.leaves}
         if not any(splits.values()):
             break
         tree = tree.refined(splits)

@@ -16,6 +16,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.residual import relative_difference
+from rannpde.pde.tolerance import ALGEBRA_SHARE, LINEAR_CHANGE
 
 
 class Newton:
@@ -69,18 +70,15 @@ class Newton:
                 continue
             if change < self.tuning.newton_rounding and change > 0.3 * before:  # rounding
                 return weights, step, Status.CONVERGED, rank_deficient
-            if self.tuning.newton_rounding < before < self.tuning.newton_asymptotic_change:
+            if self.tuning.newton_rounding < before < LINEAR_CHANGE:
                 self.quadratic_constant = max(
                     change / before**2, self.quadratic_constant if np.isfinite(self.quadratic_constant) else 0.0
                 )
-            if change < 0.01 * self.tol or self._negligible_next_step(change):
+            if change < ALGEBRA_SHARE * self.tol or self._negligible_next_step(change):
                 return weights, step, Status.CONVERGED, rank_deficient
             before = change
         return weights, self.tuning.max_newton_steps, Status.NEWTON, rank_deficient
 
     def _negligible_next_step(self, change: float) -> bool:
         """Return whether the step after one with this change would be negligible."""
-        return (
-            change < self.tuning.newton_asymptotic_change
-            and self.tuning.newton_safety_factor * self.quadratic_constant * change**2 < 0.1 * self.tol
-        )
+        return change < LINEAR_CHANGE and self.quadratic_constant * change**2 < ALGEBRA_SHARE * self.tol

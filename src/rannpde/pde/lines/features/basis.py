@@ -140,7 +140,7 @@ def feature_table(features: Features, points: Array, index: MultiIndex | None = 
 
 
 def affordable_width(rows: int, share: float) -> int:
-    """Features whose basis at so many nodes takes this share of the time that is left."""
+    """The number of features whose basis at the given nodes takes this share of the time that is left."""
     return int(min(np.sqrt(affordable(share, "svd") / (sum(SVD_FLOPS) * rows)), 1e9))
 
 

@@ -23,9 +23,11 @@ from rannpde.arrays import Array
 from rannpde.pde.lines.tensor.basis import along
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.rounding import EPS
 
-WELL_CONDITIONED = 1e4
-"""Condition number of eigenvectors beyond which a correction loses too many digits, and Schur's form is used."""
+WELL_CONDITIONED = EPS**-0.25
+"""Condition number of eigenvectors up to which products with them and with their inverse leave half of the digits;
+beyond it Schur's form is used."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, EPS
 
 CORRECTIONS = 12
 """Newton iterations of a corrector; it converges quadratically or the step is too long."""
@@ -27,8 +27,8 @@ ALL_RATES = 900
 """Unknowns up to which all rates of growth are computed; beyond, stability is not known."""
 LOCATED = 1e-10
 """Share of a step to which a special point is located: nearer to it, factorisations are singular."""
-LEAST_STEP = 1e-7
-"""Of the arclength, in units of the scaled branch."""
+LEAST_STEP = EPS**0.5
+"""Of the arclength, in units of the scaled branch: shorter ones do not change the direction of the tangent."""
 
 
 class NoConvergence(Exception):

@@ -1,4 +1,4 @@
-"""The adaptive loop on an interval: cells are halved until modes are resolved, then a second discretisation judges.
+"""The adaptive loop on an interval: cells are halved until modes are resolved; a second discretisation measures errors.
 
 A mode is resolved on a cell where its Legendre coefficients have fallen (Chebfun's chopping). The same cells with a
 higher degree then give better eigenvalues; the difference bounds the error of the first. For Sturm–Liouville problems
@@ -86,7 +86,7 @@ class IntervalSolver:
                 return self._ended(found, Status.CONVERGED, "")
             if self._over():
                 return self._ended(best, Status.BUDGET, "")
-            if len(self.iterations) >= settings.passes or len(edges) - 1 >= settings.most_cells:
+            if len(self.iterations) >= settings.most_iterations or len(edges) - 1 >= settings.most_cells:
                 return self._ended(best, best.status, best.detail)
             if target > COEFFICIENT_FLOOR:
                 target = max(1e-2 * target, COEFFICIENT_FLOOR)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import atan2, ceil, cos, cosh, exp, floor, pi, sin, sinh, sqrt
+from math import atan2, ceil, cos, cosh, exp, floor, log, pi, sin, sinh, sqrt
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legint, legval, legvander
@@ -22,12 +22,13 @@ from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import LinearTerm
 from rannpde.pde.statement.expression import Jet
+from rannpde.rounding import ROUNDED
 
 PRUEFER_PIECES = 4000
 """Pieces of constant coefficients for the Prüfer angle: eigenvalues of these are off by their square, and only the
 number between eigenvalues is wanted."""
-STEEPEST = 30.0
-"""Largest exponent within a piece: beyond, growing and decaying parts have nothing to do with each other."""
+STEEPEST = -log(ROUNDED)
+"""Largest exponent within a piece: beyond, the decaying part is rounding beside the growing one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,7 @@ class ShapeSolver:
             if self.monitor.exhausted:
                 status = Status.BUDGET
                 break
-            if idle >= self.patience or len(self.iterations) >= self.settings.passes:
+            if idle >= self.patience or len(self.iterations) >= self.settings.most_iterations:
                 detail = detail or f"refinement does not lower the errors any more; they are up to {worst:.1e}"
                 break
             finer = self.discretisation.refined(resolution, now.pencil, now.weights[: self.count], now.cells)
@@ -242,9 +242,9 @@ class ShapeSolver:
         lower = wanted[0] - (0.5 * (wanted[0] - float(below[-1])) if len(below) else least)
         from_end = self.wanted.which in ("lowest", "highest")
         inside = int((ordered < upper).sum()) - (0 if from_end else len(below))
-        for judge in (pencil,) if coarser is None else (coarser.pencil, pencil):
-            until = judge.shifted(pencil.sign * upper).below
-            until_lower = 0 if from_end else judge.shifted(pencil.sign * lower).below
+        for counting in (pencil,) if coarser is None else (coarser.pencil, pencil):
+            until = counting.shifted(pencil.sign * upper).below
+            until_lower = 0 if from_end else counting.shifted(pencil.sign * lower).below
             if until is None or until_lower is None:
                 return "", ""
             counted = until - until_lower

@@ -55,6 +55,11 @@ class BlockRows:
     def count(self) -> int:
         return sum(len(one.rhs) for one in self.blocks)
 
+    @property
+    def data(self) -> float:
+        """The L² norm of the right-hand side."""
+        return float(np.linalg.norm(np.concatenate([one.rhs * one.weights for one in self.blocks])))
+
     @cached_property
     def starts(self) -> Array:
         return np.concatenate([[0], np.cumsum(self.columns)])

@@ -1,0 +1,66 @@
+"""What users are told where the adaptive loop of cells ends without the tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.pde.monitor import Status
+from rannpde.pde.problem.problem import Problem
+
+
+def singularity(problem: Problem, at: float) -> str:
+    """Where the solution of an initial value problem becomes infinite or singular, and what to do."""
+    where = f"{problem.domain.names[0]} = {at:.6g}"
+    return f"the solution seems to become infinite or singular at {where}; end the interval before it"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the loop ended, after ``iterations`` of them.
+
+    residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
+    amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
+    several_slopes : whether the highest derivative jumps between values that all satisfy the equation
+    blow_up : where the solution becomes infinite, if it does
+    """
+
+    status: Status
+    estimate: float
+    tol: float
+    residual: float
+    residual_tolerance: float
+    iterations: int
+    amplification: float
+    several_slopes: bool
+    blow_up: float | None
+
+    def detail(self, problem: Problem) -> str:
+        """Return the reason and the remedy; empty where the status says all."""
+        if self.status is Status.STALLED:
+            known = f"two iterations differ by {self.estimate:.1e}, " if np.isfinite(self.estimate) else ""
+            return f"{known}the largest residual of a cell is {self.residual:.1e} after {self.iterations} iterations"
+        if self.blow_up is not None:
+            return singularity(problem, self.blow_up)
+        if self.status is Status.UNDETERMINED:
+            return self._undetermined(problem)
+        if self.status.by_caller and self.estimate <= self.tol and self.residual > self.residual_tolerance:
+            left = f"a cell still leaves a residual of {self.residual:.1e}"
+            return f"{self.status}; iterations agree to the tolerance, but {left}"
+        return ""
+
+    def _undetermined(self, problem: Problem) -> str:
+        if self.several_slopes:
+            return (
+                "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
+                "state it for the derivative itself, or add diffusion"
+            )
+        if self.amplification > 1:
+            return (
+                f"the problem is ill-conditioned: the solution may change by {self.amplification:.1e} times what is "
+                "left in the equations; it is close to a problem with no or many solutions"
+            )
+        named = problem.free_constants
+        what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
+        return f"the equations and conditions leave {what} free; add a condition that fixes it"

@@ -1,0 +1,96 @@
+"""Is zero the only solution? A linear problem without data is satisfied by zero, also at an eigenvalue.
+
+No residual and no agreement of two solutions tells: both are zero. The same problem with a load is solved instead. At
+an eigenvalue, it has no solution, and what comes back for it is so large that its terms cancel to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rannpde.domains import SpaceTime
+from rannpde.errors import InputError
+from rannpde.pde.functions import State
+from rannpde.pde.monitor import Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import jets_of, root_mean_square
+from rannpde.pde.solution import Solution
+from rannpde.rounding import EPS
+
+COARSE = EPS**0.125
+"""1e-2: two digits of the response tell whether its terms cancel by more."""
+ZERO_POINTS = 1000
+"""Points at which a solution is zero, or terms are compared with their sum."""
+
+
+def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, float], Solution]) -> Solution:
+    """Return a solution, not converged where it is zero and the problem with a load shows that it is not the only one.
+
+    solve : solves a problem to a tolerance, in the time that is left
+    """
+    problem = solution.stated
+    if not solution.converged or not _may_be_singular(problem):
+        return solution
+    points = problem.domain.sample(ZERO_POINTS, rng=20_071)
+    probe = None if np.any(solution.function(points)) else loaded(problem)
+    if probe is None:
+        return solution
+    try:
+        response = solve(probe, min(tol**0.5, COARSE))
+    except InputError:  # its data do not fit: nothing is shown
+        return solution
+    error = max(response.estimate, EPS**0.5)  # of the response, which its equations multiply by their cancellation
+    if response.converged and error * cancellation(probe, response.function) < 1:
+        return solution
+    if response.status.by_caller:
+        detail = f"{response.status}: zero satisfies the problem; whether it is the only solution was not seen"
+        return replace(solution, status=response.status, detail=detail, estimate=np.inf)
+    detail = (
+        "zero satisfies the problem, but seems not to be its only solution: with a load, none was found, as at an "
+        "eigenvalue; rp.eigen finds the others"
+    )
+    return replace(solution, status=Status.UNDETERMINED, detail=detail, estimate=np.inf)
+
+
+def _may_be_singular(problem: Problem) -> bool:
+    """Whether a linear problem without a first time need not have one solution: its terms are of several orders."""
+    orders = {jet.order for term in problem.interior for jet in term.expression.jets}
+    timed = isinstance(problem.domain, SpaceTime)
+    return problem.linear and not timed and not problem.functionals and (len(orders) > 1 or len(problem.fields) > 1)
+
+
+def loaded(problem: Problem) -> Problem | None:
+    """Return the problem with a load to which no eigenfunction is orthogonal by symmetry; None where it has no text.
+
+    >>> from rannpde.domains import Interval
+    >>> loaded(Problem("u_xx + u = 0", Interval(0, 2), {"x=0": "u = 0", "x=2": "u = 0"})).equations
+    {'equation': 'u_xx + u = 0 + exp(sqrt(2)*(x - (0.0))/(2.0))'}
+    """
+    lower, lengths = problem.domain.bounds[:, 0].tolist(), np.ptp(problem.domain.bounds, axis=1).tolist()
+    parts = zip(problem.domain.names, lower, lengths, strict=True)
+    load = " + ".join(f"sqrt({2 + k})*({name} - ({low!r}))/({width!r})" for k, (name, low, width) in enumerate(parts))
+    if not all(isinstance(text, str) for text in problem.equations.values()):
+        return None
+    equations = {
+        name: (text if "=" in text else f"{text} = 0") + f" + exp({load})" for name, text in problem.equations.items()
+    }
+    try:
+        return replace(problem, equations=equations, exact={}, outputs={})
+    except InputError:
+        return None
+
+
+def cancellation(problem: Problem, state: State) -> float:
+    """Return the size of the terms of linear equations relative to that of their sum, the largest over equations."""
+    points = problem.domain.sample(ZERO_POINTS, rng=20_072)
+    ratios = []
+    for term in problem.interior:
+        jets = jets_of(state, problem.fields, points, term.expression.jets)
+        value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
+        summands = np.array([partial * jets[jet] for partial, jet in zip(partials, term.expression.jets, strict=True)])
+        load = root_mean_square(summands.sum(axis=0) - value)  # what the equation is without its fields
+        ratios.append(root_mean_square(np.abs(summands).sum(axis=0)) / max(load, np.finfo(float).tiny))
+    return max(ratios)

@@ -1,0 +1,55 @@
+"""The functions of a whole box on flat faces, by sums over one axis after another.
+
+On a face one coordinate is constant, and in space the others form a grid: products of Legendre polynomials are summed
+along the axis across the face first, once for all faces at the same end of their cells, then along each other axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial.legendre import legvander
+
+from rannpde.arrays import Array
+
+
+class FaceTables:
+    """Values and derivatives on faces of functions given by Legendre coefficients.
+
+    modes (R, d) : degrees of the products of orthonormal Legendre polynomials; jet (R, n) : coefficients
+    """
+
+    def __init__(self, modes: Array, jet: Array, highest: int) -> None:
+        dim = modes.shape[1]
+        self._scale = np.sqrt(np.arange(highest + 1) + 0.5)
+        self._cube = np.zeros((highest + 1,) * dim + (jet.shape[1],))
+        self._cube[tuple(modes.T)] = jet
+        self._across: dict[tuple[int, float], Array] = {}
+
+    def at(self, points: Array) -> Array | None:
+        """The functions (q, n) at the nodes (q, d) of a face; None if it is not flat, or its nodes form no grid."""
+        axis = int(np.ptp(points, axis=0).argmin())
+        others = [a for a in range(points.shape[1]) if a != axis]
+        if np.ptp(points[:, axis]) or points.shape[1] not in (2, 3):
+            return None
+        cut = self._cut(axis, float(points[0, axis]))
+        if len(others) == 1:
+            return np.asarray(self._legendre(points[:, others[0]]) @ cut)
+        count = round(len(points) ** 0.5)
+        if count**2 != len(points):
+            return None
+        first, second = (points[:, other].reshape(count, count) for other in others)
+        if np.ptp(first, axis=1).any() or np.ptp(second, axis=0).any():
+            return None
+        rows, width = len(self._scale), cut.shape[-1]
+        lines = (self._legendre(first[:, 0]) @ cut.reshape(rows, -1)).reshape(count, rows, width)
+        return np.asarray(np.matmul(self._legendre(second[0]), lines).reshape(count * count, width))
+
+    def _cut(self, axis: int, place: float) -> Array:
+        """Coefficients along the other axes of the functions where one coordinate is ``place``."""
+        key = (axis, place)
+        if key not in self._across:
+            self._across[key] = np.tensordot(self._legendre(np.array([place]))[0], self._cube, axes=(0, axis))
+        return self._across[key]
+
+    def _legendre(self, places: Array) -> Array:
+        return np.asarray(legvander(places, len(self._scale) - 1) * self._scale)
