@@ -8,7 +8,7 @@ solver that does not depend on units, position or decimals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import cos, pi, sin
@@ -246,10 +246,10 @@ TOLERANCES = {1: (-10, -2), 2: (-8, -2), 3: (-4, -2)}
 """Range of log10 tol by the number of space dimensions."""
 
 
-def user_problem(seed: int) -> UserProblem:
-    """The problem of a seed."""
+def user_problem(seed: int, shapes: Iterable[str] = SHAPES, evolving: int = 2) -> UserProblem:
+    """The problem of a seed, on one of these shapes; evolutions where space has at most ``evolving`` dimensions."""
     rng = np.random.default_rng([20_261, seed])
-    shape = pick(rng, *SHAPES)
+    shape = pick(rng, *shapes)
     dim, sampler = SHAPES[shape]
     frame = Frame.sample(rng, dim)
     space = sampler(rng, frame)
@@ -257,7 +257,7 @@ def user_problem(seed: int) -> UserProblem:
     amplitude = 10.0 ** int(rng.integers(-3, 4)) if rng.random() < 0.3 else 1.0
     low, high = TOLERANCES[dim]
     relative = frame.relative(names)
-    timed, system = rng.random() < 0.3 and dim < 3, dim == 2 and rng.random() < 0.15
+    timed, system = rng.random() < 0.3 and dim <= evolving, dim == 2 and rng.random() < 0.15
     if timed:
         tol = float(f"{10 ** rng.uniform(-5, -2):.1e}")
         duration = 10.0 ** int(rng.integers(-2, 3)) * decimal(rng, 0.5, 2.0)

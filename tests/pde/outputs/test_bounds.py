@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from pde.outputs.coverage import covered
+from pde.outputs.coverage import covered, small_problem
 
 SEEDS = (2, 11)
 """Of the quick ones; ``coverage.py`` runs any number of them by hand."""
@@ -52,3 +52,9 @@ def test_a_smooth_peak_is_not_taken_for_a_singularity():
     assert not corner.converged or abs(corner.value - 10) <= corner.bound  # the network has poles at corners
     beside = solution.probe([0.01, 0.02], "u_x")
     assert abs(beside.value - 2 * 0.11 / (0.11**2 + 0.12**2)) <= beside.bound < 1e-2
+
+
+def test_rounding_is_that_of_summands_that_cancel():
+    """-x*u and u_x are 0.64 each and their sum 0.002; two solutions agree on what rounding left of u_x."""
+    found = covered(290, small_problem)
+    assert all(one.held for one in found), "\n".join(map(str, found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.errors import FileError, reject
 from rannpde.network.export import full_coefficients
 from rannpde.network.features import FourierFeatures
@@ -96,17 +96,26 @@ class CellNetwork:
         values = {index: np.empty((len(points), self.outputs)) for index in indices}
         home = self.cells_at(points)
         order = np.argsort(home, kind="stable")
-        numbers, starts = np.unique(home[order], return_index=True)
-        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
-            lower, upper = self.boxes[number].T
-            half = 0.5 * (upper - lower)
-            table = fourier_columns(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
+        for block in row_blocks(len(points), block_rows(self.features.columns)):
+            rows = order[block]
+            cells, starts = np.unique(home[rows], return_index=True)
+            lower, upper = np.moveaxis(self.boxes[cells], 2, 0)
+            middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+            counts = np.diff(starts, append=len(rows))
+            scaled = (points[rows] - np.repeat(middle, counts, axis=0)) / np.repeat(half, counts, axis=0)
+            parts = np.split(fourier_columns(self.features, scaled), starts[1:])
             for index in indices:
-                scale = float(np.prod(half ** -np.array(index, dtype=float)))
-                values[index][rows] = table @ (
-                    derivative_weights(self.features, index, self.coefficients[number]) * scale
-                )
+                scales = np.prod(half ** -np.array(index, dtype=float), axis=1)
+                weights = self._derivative_weights(cells, index)
+                found = [scale * (part @ own) for part, own, scale in zip(parts, weights, scales, strict=True)]
+                values[index][rows] = np.concatenate(found)
         return values
+
+    def _derivative_weights(self, cells: Array, index: MultiIndex) -> Array:
+        """Return the weights (cells, columns, fields) of the Fourier columns that give ∂^index in some cells."""
+        stacked = np.moveaxis(self.coefficients[cells], 0, 1)
+        weights = derivative_weights(self.features, index, stacked.reshape(len(stacked), -1))
+        return np.moveaxis(weights.reshape(stacked.shape), 1, 0)
 
     def plain(self, single: bool) -> PlainFunction:
         """Return the same function in plain NumPy; an InputError where curved interfaces divide the cells."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.family.estimate import ErrorModel
+from rannpde.pde.family.estimate import ErrorModel, judged_values
 from rannpde.pde.family.nodes import Levels, SparseGrid, backward_neighbours, forward_neighbours
 from rannpde.pde.family.settings import FamilySettings
 from rannpde.pde.monitor import Monitor, Status
@@ -41,6 +41,12 @@ class Evaluate(Protocol):
     """Values at nodes of reduced coordinates in [-1, 1]^d; may end early, with fewer samples than nodes."""
 
     def __call__(self, nodes: Sequence[Array], /) -> list[Sample]: ...
+
+
+class Doubt(Protocol):
+    """Of reduced coordinates (K, d) those (d,) at which an interpolation seems worst; None where nobody knows."""
+
+    def __call__(self, samples: Sequence[Sample], grid: SparseGrid, reduced: Array, /) -> Array | None: ...
 
 
 @dataclass(frozen=True)
@@ -196,12 +202,14 @@ def interpolate_adaptively(
     rng: np.random.Generator,
     monitor: Monitor,
     batch: int = 1,
+    doubt: Doubt | None = None,
 ) -> AdaptiveInterpolation:
     """Interpolate in d parameters to the relative error ``tol``.
 
     batch : active indices that are refined at once: as many as there are workers to evaluate at their neighbours
+    doubt : where one of the checks is made; all are made at random values without it
     """
-    loop = _Loop(evaluate, Interpolant(dim, settings), tol, settings, rng, monitor)
+    loop = _Loop(evaluate, Interpolant(dim, settings), tol, settings, rng, monitor, doubt)
     status, detail = loop.run(batch)
     return AdaptiveInterpolation(
         loop.state, status, detail, np.array(loop.checked).reshape(-1, dim), tuple(loop.check_errors()),
@@ -217,6 +225,7 @@ class _Loop:
     settings: FamilySettings
     rng: np.random.Generator
     monitor: Monitor
+    doubt: Doubt | None = None
     rounds: list[Refinement] = field(default_factory=list)
     checked: list[Array] = field(default_factory=list)
     check_samples: list[Sample] = field(default_factory=list)
@@ -307,11 +316,18 @@ class _Loop:
         return found
 
     def _check(self) -> tuple[Status, str] | None:
-        """Evaluate at more random values: first some, then one more each time that a check was missed."""
+        """Evaluate at new values, one of them where the interpolation seems worst, the others random.
+
+        After a check was missed there are as many again: values at which the interpolation was corrected prove nothing.
+        """
         from scipy.stats import qmc  # loading it takes half a second
 
-        wanted = 1 if self.checked else 1 + self.settings.checks * self.state.dim
-        nodes = list(2 * qmc.LatinHypercube(self.state.dim, rng=self.rng).random(wanted) - 1)  # one in every stratum
+        state, wanted = self.state, 1 + self.settings.checks * self.state.dim
+        nodes = list(2 * qmc.LatinHypercube(state.dim, rng=self.rng).random(wanted) - 1)  # one in every stratum
+        if self.doubt is not None:
+            shifted = judged_values(state.dim, self.settings.judged_values) + self.rng.uniform(0, 2, state.dim)
+            worst = self.doubt(state.samples, state.grid, (shifted + 1) % 2 - 1)
+            nodes = nodes if worst is None else [worst, *nodes[1:]]
         samples = self.evaluate(nodes)
         for node, sample in zip(nodes, samples, strict=False):
             if sample.ended is not None:

@@ -10,9 +10,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, require
-from rannpde.pde.family.adaptive import AdaptiveInterpolation, Sample, interpolate_adaptively
+from rannpde.pde.family.adaptive import AdaptiveInterpolation, Doubt, Sample, interpolate_adaptively
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
+from rannpde.pde.family.nodes import SparseGrid
+from rannpde.pde.family.residuals import ParametricResidual
 from rannpde.pde.family.settings import FamilySettings
 from rannpde.pde.family.shape_family import ShapeFamily, nearest_to_middle
 from rannpde.pde.family.table import ValueTable, box_of, value_table
@@ -72,9 +74,21 @@ def solve_family(
     measure = OutputValues(tuple(problem.outputs)) if problem.changing_domain else FieldValues.of(problem, settings)
     members = _Members(problem, settings.member_share * tol, solver, seeds, monitor, measure)
     found = interpolate_adaptively(
-        members, len(problem.ranges), tol, settings, choice_rng, monitor, batch=solver.workers
+        members, len(problem.ranges), tol, settings, choice_rng, monitor, solver.workers, _doubt(problem)
     )
     return _family(problem, tol, found, settings, monitor, members)
+
+
+def _doubt(problem: Problem) -> Doubt | None:
+    """Checks where the equations are satisfied worst; None where the domain changes, or nothing tells the residual."""
+    residual = None if problem.changing_domain else ParametricResidual.of(problem)
+    if residual is None:
+        return None
+
+    def doubt(samples: Sequence[Sample], grid: SparseGrid, reduced: Array) -> Array | None:
+        return residual.worst([sample.result.function for sample in samples], grid, reduced)
+
+    return doubt
 
 
 class Measure(Protocol):

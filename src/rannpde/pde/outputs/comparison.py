@@ -85,10 +85,11 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
     principle = proven_bound(comparison.solution, expression)
 
     def columns(points: Array, normals: Array | None) -> Array:
-        values = expression.values(function, points, normals)
+        values, magnitudes = expression.sized_values(function, points, normals)
         sized = [values, np.abs(values), np.ones(len(values))]
         sized.append(comparison.difference(expression, points, normals) if comparison.companion else 0 * values)
         sized.append(expression.slopes(function, points, normals) if principle is not None else 0 * values)
+        sized.append(magnitudes)
         return np.stack(sized, axis=1)
 
     share = ALGEBRA_SHARE * min(comparison.solution.estimate, 1.0)
@@ -110,11 +111,11 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
         sums = np.sum([part[0] for part in parts], axis=0)
         error, reached = sum(part[1] for part in parts), all(part[2] for part in parts)
         rule = "Gauss or Sobol points"
-    value, size, measure, difference, slope = (float(x) for x in sums)
+    value, size, measure, difference, slope, magnitude = (float(x) for x in sums)
     two = comparison.safety * difference if comparison.companion is not None else np.inf
     if principle is not None:
         two = min(two, principle * slope)
-    bound = two + error + settings.rounding * size
+    bound = two + error + settings.rounding * magnitude
     return ComparedIntegral(value, bound if np.isfinite(value) else np.inf, size, reached, measure, rule)
 
 

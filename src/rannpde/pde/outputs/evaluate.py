@@ -100,7 +100,9 @@ def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = No
             there = difference_around(comparison, expression, other.point, other.normal)
             here = difference_around(comparison, expression, found.point, found.normal)
             bound = comparison.safety * max(here, there, abs(found.value - other.value))
-        bound += comparison.settings.rounding * abs(found.value)
+        normals = None if found.normal is None else found.normal[None, :]
+        magnitude = float(expression.sized_values(solution.function, found.point[None, :], normals)[1][0])
+        bound += comparison.settings.rounding * magnitude
         good = comparison.converged and bool(np.isfinite(bound))
         return Quantity(found.value, bound, good, comparison.basis, tuple(map(float, found.point)))
 
@@ -125,12 +127,13 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
         rows = np.insert(rows, 0, times[0], axis=1)
     rows = finite_points("points", rows, problem.domain.dim)
     check_points_inside(rows, problem.domain, "the point")
-    values = np.array(expression.values(solution.function, rows))
+    found, magnitudes = expression.sized_values(solution.function, rows)
+    values = np.array(found)
     bounds = np.array([comparison.safety * difference_around(comparison, expression, row) for row in rows])
     proven = proven_bound(solution, expression)
     if proven is not None:
         bounds = np.minimum(bounds, proven * expression.slopes(solution.function, rows))
-    bounds += comparison.settings.rounding * np.abs(values)
+    bounds += comparison.settings.rounding * magnitudes
     bounds[~np.isfinite(values)] = np.inf
     good = comparison.converged and bool(np.isfinite(bounds).all())
     how = comparison.basis
@@ -178,8 +181,8 @@ def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any =
         row = domain.bounds[:, 0].copy()
         if time is not None:
             row[0] = time
-        value = float(expression.values(comparison.solution.function, row[None, :])[0])
-        rounding = comparison.settings.rounding * abs(value)
+        value, magnitude = (float(x[0]) for x in expression.sized_values(comparison.solution.function, row[None, :]))
+        rounding = comparison.settings.rounding * magnitude
         bound = comparison.safety * anchored_difference(comparison, expression, row) + rounding
         return Quantity(value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis)
 

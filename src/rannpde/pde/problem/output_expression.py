@@ -77,6 +77,15 @@ class OutputExpression:
         value = self.expression.value(*self.inputs(function, points, normals))
         return np.broadcast_to(np.asarray(value, dtype=float), (len(points),))
 
+    def sized_values(self, function: State, points: Array, normals: Array | None = None) -> tuple[Array, Array]:
+        """The values (M,), and Σ over the jets of |∂expression/∂jet · jet| if that is larger: where summands cancel,
+        rounding is a share of these and not of their sum."""
+        known, jets = self.inputs(function, points, normals)
+        value, partials = self.expression.linearised(known, jets)
+        values = np.broadcast_to(np.asarray(value, dtype=float), (len(points),))
+        summands = (np.abs(partial * jets[jet]) for jet, partial in zip(self.expression.jets, partials, strict=True))
+        return values, np.maximum(np.abs(values), sum(summands, np.zeros(len(points))))
+
     def slopes(self, function: State, points: Array, normals: Array | None = None) -> Array:
         """Σ over the jets of |∂expression/∂jet| (M,): how errors of values act, where no derivatives occur."""
         _, partials = self.expression.linearised(*self.inputs(function, points, normals))
