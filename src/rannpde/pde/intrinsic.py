@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ive, jv
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
@@ -163,6 +164,7 @@ def _distinct(coefficients: Array) -> tuple[list[Array], Array]:
 
 def _roots(matrices: Array) -> Array:
     """Return the roots λ of det Σ_k A_k λ^k for matrices (orders, F, F); none where they are not finite."""
+    checkpoint()
     none = np.zeros(0, dtype=complex)
     if not np.isfinite(matrices).all():
         return none

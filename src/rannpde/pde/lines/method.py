@@ -30,12 +30,14 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form, wall_rows
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, jets_of, loss_integrals, mean_squares
+from rannpde.pde.residual import HELD_OUT, held_out_residual, jets_of, loss_integrals, mean_squares
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.time.integrator import INTEGRATORS
 from rannpde.rounding import ROUNDED
 from rannpde.threads import one_thread
 
+HURRIED = HELD_OUT // 10
+"""Points at which residuals are told of a solve that a limit or Ctrl-C has ended: its time is used up."""
 MOST_DIMENSIONS = 3
 """Of boxes: a tensor-product basis in 4-D would have too many unknowns. Ridge functions reach too few digits in 3-D,
 so that balls have two dimensions at most."""
@@ -217,7 +219,7 @@ class Lines:
         growth = float(system.fastest_growth(trajectory.times[0], system.initial_state()))
         history = LinesHistory(result.iterations, growth, solution.events, None if solution.whole else solution.end)
         _warn_of_growth(result, growth)
-        losses, held_out = _residuals(problem, solution)
+        losses, held_out = _residuals(problem, solution, HURRIED if result.status.by_caller else HELD_OUT)
         status, detail = _judged(result, held_out, self.tuning)
         kind = f"method of lines, {system.label}"
         return Solution(
@@ -288,12 +290,12 @@ def tensor_fits(evolution: Evolution) -> bool:
     return box and all(wall_rows(evolution, name) is not None for name in evolution.orders)
 
 
-def _residuals(problem: Problem, solution: SpaceTimeSolution) -> tuple[dict[str, float], dict[str, float]]:
+def _residuals(problem: Problem, solution: SpaceTimeSolution, count: int) -> tuple[dict[str, float], dict[str, float]]:
     """Equation → mean square of its residual at fresh points; name → relative held-out residual of every term."""
-    points = check_points(solution.evolution, solution.trajectory.reliable, 1000)
+    points = check_points(solution.evolution, solution.trajectory.reliable, count)
     losses = mean_squares(problem, solution, points)
     if solution.whole:
-        return losses, held_out_residual(problem, solution)
+        return losses, held_out_residual(problem, solution, count=count)
     sizes = {}  # nothing is known beyond the last time: residuals are compared with the rates up to there
     for term in problem.interior:
         rates = jets_of(solution, problem.fields, points, [jet for jet in term.expression.jets if jet.index[0]])

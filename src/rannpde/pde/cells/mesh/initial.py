@@ -12,6 +12,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
@@ -201,8 +202,13 @@ def _refine_while(tree: CellNode, split_axes: Callable[[CellNode], Array], max_c
     """Split leaves across the axes that ``split_axes`` chooses, until it chooses none or there are ``max_cells``
     leaves; never below the rounding of coordinates, where a guess jumps or is singular."""
     shortest = ROUNDED * np.abs(tree.bounds).max(axis=1)
+
+    def splits_of(leaf: CellNode) -> tuple[int, ...]:
+        checkpoint()
+        return axes_of(split_axes(leaf) & (leaf.lengths > shortest))
+
     while len(tree.leaves) < max_cells:
-        splits = {leaf: axes_of(split_axes(leaf) & (leaf.lengths > shortest)) for leaf in tree.leaves}
+        splits = {leaf: splits_of(leaf) for leaf in tree.leaves}
         if not any(splits.values()):
             break
         tree = tree.refined(splits)

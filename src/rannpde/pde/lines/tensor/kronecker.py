@@ -20,6 +20,7 @@ from scipy.linalg.lapack import ztrsyl
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.lines.tensor.basis import along
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.tolerance import ALGEBRA_SHARE
@@ -277,6 +278,7 @@ class KroneckerBlocks:
         rhs = np.random.default_rng(0).standard_normal(size).astype(complex)
         rate = 0.0
         for _ in range(self.tuning.power_steps):
+            checkpoint()
             solution = direct(rhs)
             left = self.product(solution) - shift * solution + rhs  # (J - J₀)(shift - J₀)⁻¹ rhs
             rate = float(np.linalg.norm(left) / np.linalg.norm(rhs))
@@ -291,7 +293,12 @@ class KroneckerBlocks:
 
         def solve(rhs: Array) -> Array:
             kind = complex if np.iscomplexobj(rhs) or np.iscomplexobj(shift) else float
-            whole = LinearOperator((len(rhs), len(rhs)), lambda x: direct(shift * x - self.product(x)), dtype=kind)
+
+            def preconditioned(x: Array) -> Array:
+                checkpoint()
+                return direct(shift * x - self.product(x))
+
+            whole = LinearOperator((len(rhs), len(rhs)), preconditioned, dtype=kind)
             solution, _ = gmres(whole, direct(rhs), rtol=ALGEBRA_SHARE, restart=self.tuning.krylov_steps, maxiter=1)
             return np.asarray(solution)
 
