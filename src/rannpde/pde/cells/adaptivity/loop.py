@@ -163,7 +163,7 @@ class CellsLoop:
             if self.last is None:
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
                 if self._blow_up is not None:
-                    remedy = singularity(self.problem, self._blow_up)
+                    remedy = f"{singularity(self.problem, self._blow_up)}, or {remedy}"
                 raise InputError(
                     f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
                 ) from error
