@@ -57,9 +57,10 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
 
 def _may_be_singular(problem: Problem) -> bool:
     """Whether a linear problem without a first time need not have one solution: its terms are of several orders."""
+    if isinstance(problem.domain, SpaceTime) or not problem.linear or problem.functionals:
+        return False
     orders = {jet.order for term in problem.interior for jet in term.expression.jets}
-    timed = isinstance(problem.domain, SpaceTime)
-    return problem.linear and not timed and not problem.functionals and (len(orders) > 1 or len(problem.fields) > 1)
+    return len(orders) > 1 or len(problem.fields) > 1
 
 
 def loaded(problem: Problem) -> Problem | None:

@@ -21,6 +21,7 @@ from path_references import (
     two_rates_on_a_line,
 )
 from rannpde.checkpoints import Cause, Ended, guarded
+from rannpde.pde.budget import timed_by
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import inner_coordinates
@@ -471,10 +472,9 @@ def test_paths_that_do_not_suffice_are_counted():
     assert found.estimate > 1e-7
 
 
-def test_the_time_allowed_is_kept_and_something_comes_back(monkeypatch):
+def test_the_time_allowed_is_kept_and_something_comes_back():
     # seconds of the processor, so that a busy machine does not decide
-    monkeypatch.setattr("rannpde.pde.budget.perf_counter", time.process_time)
-    with warnings.catch_warnings():
+    with timed_by(time.process_time), warnings.catch_warnings():
         warnings.simplefilter("ignore", rp.ConvergenceWarning)
         found = rp.solve(hjb(30), at=0.0, tol=1e-9, seconds=0.6)
     assert found.status is rp.Status.BUDGET

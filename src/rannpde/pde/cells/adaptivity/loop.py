@@ -141,7 +141,9 @@ class CellsLoop:
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
             max(self.stability, self.turning), self.several_slopes, self._blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
-        return CellsResult(best, iterations, estimate, status, detail or ending.detail(self.problem))
+        return CellsResult(
+            best, iterations, estimate, status, detail or ("" if status.converged else ending.detail(self.problem))
+        )
 
     # -------------------------------------------------------------------------------------------------------- solve
 
