@@ -32,9 +32,12 @@ def named(page: Path) -> str:
 
 SNIPPETS = [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))]
 LONG = (
+    "answers",
+    "coming_from",
     "evolution",
     "experiments",
     "families",
+    "howto",
     "inverse",
     "many_dimensions",
     "nonlinear",

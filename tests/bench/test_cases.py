@@ -99,7 +99,7 @@ def test_a_reference_that_is_missing_is_named():
         read_reference("no-such-case")
 
 
-SLOW = ("heat-inverse", "ns-2d-lt", "poisson-2d-ms")
+SLOW = ("heat-2d-vc", "heat-inverse", "ns-2d-lt", "poisson-2d-ms", "poisson-inverse")
 """Small versions that take longest; other unknowns, flows and rough problems are among the rest."""
 SMALL = [pytest.param(case, marks=[pytest.mark.slow] if case.name in SLOW else [], id=case.name) for case in STATED]
 

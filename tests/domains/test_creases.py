@@ -26,6 +26,7 @@ def test_the_edges_of_a_notch_are_three_lines_that_meet():
     assert np.mean(along > 1 - 1e-9) > 0.7  # beside the vertex, which has all directions, that of the axis
 
 
+@pytest.mark.slow
 def test_the_circle_in_which_two_balls_meet():
     """Centres 1 apart, radii 1 and 0.8: the circle x = 0.68, of radius √(1 - 0.68²)."""
     creases = (rp.Ball((0, 0, 0), 1, NAMES) | rp.Ball((1, 0, 0), 0.8, NAMES)).creases

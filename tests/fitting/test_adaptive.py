@@ -26,6 +26,7 @@ def test_a_layer_on_the_line_is_found():
     assert error < 1e-3 * relative(fit(blind, points, layer(points), penalty=0)(fresh), layer(fresh))
 
 
+@pytest.mark.slow
 def test_a_front_in_the_plane_gains_digits():
     rng = np.random.default_rng(0)
     points, fresh = rng.uniform(0, 1, (6000, 2)), rng.uniform(0, 1, (2000, 2))

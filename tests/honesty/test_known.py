@@ -148,6 +148,7 @@ def test_value_and_slope_at_both_ends_leave_a_residual():
     assert solution.status in (Status.RESIDUAL_TOO_LARGE, Status.DISAGREE, Status.STALLED)
 
 
+@pytest.mark.slow
 def test_a_load_narrower_than_the_features_is_not_called_solved():
     problem = Problem("u_xx = exp(-((x - 0.5)/0.0001)**2)", INTERVAL, FIXED)
     solution = solved(problem, 1e-4, seconds=5, method=Collocation())

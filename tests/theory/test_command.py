@@ -59,6 +59,7 @@ def test_order_of_finite_bound_makes_the_bound_finite():
     assert rows["left / right side"].corrected < 1
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(monkeypatch):
     monkeypatch.setattr(theory_figures, "FITTED_WIDTHS", (8, 16))
     monkeypatch.setattr(theory_figures, "GROWTH_DIMENSIONS", (1, 2))

@@ -90,6 +90,7 @@ def test_flow_past_a_hole_has_a_pressure():
     solved(equations, SQUARE - HOLE, conditions, exact, 1e-6, fields=("u", "v", "p"))
 
 
+@pytest.mark.slow
 def test_a_ball_taken_from_a_cube():
     solid = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.4, 0.6), 0.25, names=("x", "y", "z"))
     exact = "exp(x)*sin(y/2 + z*sqrt(3)/2)"

@@ -54,6 +54,7 @@ def test_noisy_data_give_the_regression_of_textbooks():
     assert solution.std(middle)[0] == pytest.approx(np.sqrt(slope @ known[1] @ slope), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_profile_and_bootstrap_agree_with_the_covariance_where_the_model_is_straight():
     rng = np.random.default_rng(4)
     problem = decay(3 * np.exp(-1.3 * TIMES[:, 0]) + 0.02 * rng.standard_normal(len(TIMES)), noise=0.02)

@@ -76,6 +76,7 @@ def test_two_space_dimensions(name):
     assert error / 10 < solution.estimate < 10 * error
 
 
+@pytest.mark.slow
 def test_disc_with_a_boundary_flux():
     """u_t = Δu - 4 keeps u = |x|² as it is; its normal derivative on the unit circle is 2."""
     domain = SpaceTime(t=(0, 0.5), x=Ball((0, 0), 1, names=("x", "y")))

@@ -81,6 +81,7 @@ def test_pseudospectra_of_orthogonal_modes_are_discs_and_of_others_larger(tmp_pa
         rp.pseudospectrum(flow, ((1, 0), (0, 1)))
 
 
+@pytest.mark.slow
 def test_a_disc_with_a_crack_has_half_orders() -> None:
     """The slit from the middle makes a sector of angle 2π: zeros of J of order n/2, the first is π."""
     sides = {"crack": rp.On("slit (0, 0) to (1, 0)", "u = 0"), "rest": rp.On("boundary", "u = 0")}

@@ -150,6 +150,7 @@ def test_solids_of_triangles_are_refused_with_the_way_round() -> None:
         rp.eigen(drum(solid))
 
 
+@pytest.mark.slow
 def test_a_prism_with_a_re_entrant_edge_in_another_unit_and_place() -> None:
     """L-shape times an interval: the sum of both eigenvalues."""
     unit, height, at, corner = 0.07, 0.05, (1.3, -0.4, 5.0), (1, -1)
@@ -204,6 +205,7 @@ def test_flows_with_powers_or_in_space_are_refused() -> None:
         rp.eigen(flow)
 
 
+@pytest.mark.slow
 def test_plates_on_a_foundation_under_tension_and_turned() -> None:
     """Supported: c μ² + t μ + k with the eigenvalues μ of the membrane; also a moment on straight edges."""
     turned = rp.Polygon([(0, 0), (0.6, 0.8), (-0.2, 1.4), (-0.8, 0.6)])  # the unit square, turned
@@ -214,6 +216,7 @@ def test_plates_on_a_foundation_under_tension_and_turned() -> None:
     assert within(found, (3 * squares**2 + 40 * squares + 7) / 2)
 
 
+@pytest.mark.slow
 def test_clamped_and_supported_corners_of_an_l_shape() -> None:
     """A re-entrant supported corner is refused with the system to state; that system has the squares."""
     shape = rp.Polygon([(0, 0), (1, 0), (1, -1), (-1, -1), (-1, 1), (0, 1)])
