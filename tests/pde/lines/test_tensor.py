@@ -196,6 +196,17 @@ def test_products_take_the_values_and_derivatives_of_what_they_are_given():
         assert grid == pytest.approx(factor * nodes, abs=10 * slack)
 
 
+def test_rates_of_many_times_are_those_of_blocks_between_which_the_time_is_asked(monkeypatch):
+    """A step of Radau asks for the rates of all stages at once: on many nodes it must be possible to end in between."""
+    system, asked, times = made(REACTING), [], np.linspace(0, 1, 7)
+    states = np.random.default_rng(1).normal(size=(len(system.initial_state()), 7))
+    whole = system.rates(times, states)
+    monkeypatch.setattr("rannpde.pde.lines.tensor.system.checkpoint", lambda: asked.append(1))
+    monkeypatch.setattr("rannpde.pde.lines.tensor.system.NODE_BLOCK", 2 * system.weights.size)
+    assert system.rates(times, states) == pytest.approx(whole, rel=1e-9, abs=1e-9 * np.abs(whole).max())
+    assert len(asked) == 4  # two times at once
+
+
 def test_boundary_conditions_hold_at_every_time_whatever_the_state():
     system = made(REACTING)
     states = np.repeat(np.random.default_rng(0).standard_normal((system.unknowns, 1)), 40, axis=1)
