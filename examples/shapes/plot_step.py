@@ -51,7 +51,7 @@ end = 0.5 * length
 x, y = np.linspace(0, end, 361), np.linspace(-0.5, 0.5, 61)
 grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 u, v = (part.reshape(61, 361) for part in solution(grid).T[:2])
-figure, axes = plt.subplots(figsize=(9, 2.4))
+figure, axes = plt.subplots(figsize=(9, 2.4), layout="constrained")
 image = axes.pcolormesh(x, y, u, cmap="RdBu_r", vmin=-1.5, vmax=1.5, shading="gouraud")
 stream = np.concatenate([np.zeros((1, 361)), np.cumsum(0.5 * (u[1:] + u[:-1]), axis=0) * (y[1] - y[0])])
 levels = [-0.04, -0.02, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.505, 0.51]
