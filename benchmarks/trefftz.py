@@ -353,6 +353,44 @@ def _in_layer(solution: rp.Solution, width: float, exact: Callable[[Array], Arra
     return float(np.abs(solution(first) - exact(first)).max())
 
 
+def varying(rng: np.random.Generator) -> Iterator[Row]:
+    """Coefficients that vary: waves whose length is small against the box, and layers."""
+    box = rp.Box(x=(0, 1), y=(0, 1))
+    for k, goal in ((100, "1e-6 in 20 s"), (200, "1e-6 in 120 s")):
+        wave_number, angle = float(k * rng.uniform(0.95, 1.05)), float(rng.uniform(0.2, 1.3))
+        c, s = (float(wave_number * one(angle)) for one in (np.cos, np.sin))
+        phase, amplitude = f"({c!r}*x + {s!r}*y)", "(1 + x*y/5)"
+        square = repr(wave_number**2)
+        source = f"{square}*0.3*sin(x)*y*{amplitude}*cos({phase}) - 0.4*sin({phase})*({c!r}*y + {s!r}*x)"
+        problem = rp.Problem(
+            f"laplace(u) + {square}*(1 + 0.3*sin(x)*y)*u = {source}", box,
+            {"boundary": f"u = {amplitude}*cos({phase})"}, exact={"u": f"{amplitude}*cos({phase})"},
+            name=f"varying Helmholtz, k = {wave_number:.1f}",
+        )  # fmt: skip
+        yield solved(problem, 1e-6, goal)
+        problem = rp.Problem(
+            f"laplace(u) + {square}*(1 + 0.3*sin(x)*y)*u = 1", box, {"boundary": "u = 0"},
+            name=f"the same with f = 1, u = 0, k = {wave_number:.1f}",
+        )  # fmt: skip
+        if k == 100:
+            yield solved(problem, 1e-6, goal)
+    for width in (1e-2, 1e-3):
+        problem = rp.Problem(
+            f"-{width!r}**2*laplace(u) + (1 + x*y/2)*u = 1", box, {"boundary": "u = 0"},
+            name=f"varying screened, layers {width:g}",
+        )  # fmt: skip
+        yield solved(problem, 1e-5, "")
+        exact = f"sin(2*x + y) + exp(-(1 - x)*(1 + y/3)/{width!r})"
+        layer = f"exp(-(1 - x)*(1 + y/3)/{width!r})"
+        flow = f"(1 + y/3)*(2*cos(2*x + y) + (1 + y/3)/{width!r}*{layer})"
+        second = f"-5*sin(2*x + y) + ((1 + y/3)**2 + (1 - x)**2/9)/{width!r}**2*{layer}"
+        problem = rp.Problem(
+            f"-{width!r}*laplace(u) + (1 + y/3)*u_x = {flow} - {width!r}*({second})", box,
+            {"boundary": f"u = {exact}"}, exact={"u": exact}, name=f"varying advection, layers {width:g}",
+        )  # fmt: skip
+        yield solved(problem, 1e-6, "")
+
+
 def space(rng: np.random.Generator) -> Iterator[Row]:
     """Ball, cube without four balls, torus: Laplace and Helmholtz."""
     radius = float(rng.uniform(0.2, 0.3))
@@ -525,6 +563,7 @@ SETS = {
     "laplace": laplace,
     "stokes": stokes,
     "layers": layers,
+    "varying": varying,
     "materials": materials,
     "space": space,
     "time": evolution,

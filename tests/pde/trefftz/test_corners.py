@@ -106,3 +106,25 @@ def test_jumps_at_the_corners_of_a_hole():
     values = solution(inside)
     assert values.min() > -1e-3
     assert values.max() < 1 + 1e-3
+
+
+PLATE = ["3*u_xx + u_yy + 2*v_xy = 0", "v_xx + 3*v_yy + 2*u_xy = 0"]
+TRACTIONS = {
+    "left": rp.On("x=0", ["u = 0", "v = 0"]),
+    "right": rp.On("x=1", ["3*u_x + v_y = 1", "u_y + v_x = 0"]),
+    "roller": rp.On("y=0", ["v = 0", "u_y + v_x = 0"]),
+    "spring": rp.On("y=1", ["u_y + v_x + 2*u = 0", "3*v_y + u_x + v = 0"]),
+}
+
+
+@pytest.mark.parametrize("side", ["right", "roller", "spring"])
+def test_at_corners_elastic_conditions_with_derivatives_must_be_tractions(side):
+    box, disc = rp.Box(x=(0, 1), y=(0, 1)), rp.Ball((0, 0), 1)
+    assert not rp.Trefftz().obstacles(rp.Problem(PLATE, box, TRACTIONS))
+    slopes = rp.On(TRACTIONS[side].where, ["dn(u) = 1", "dn(v) = 0"])
+    (reason,) = rp.Trefftz().obstacles(rp.Problem(PLATE, box, TRACTIONS | {side: slopes}))
+    assert side in reason
+    assert "tractions" in reason
+    assert not rp.Trefftz().obstacles(
+        rp.Problem(PLATE, disc, {"rim": rp.On("boundary", ["dn(u) + u = x", "dn(v) + v = y"])})
+    )

@@ -20,6 +20,7 @@ from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
+from rannpde.pde.trefftz.varying.network import VaryingNetwork
 from rannpde.rounding import EPS
 
 INSIDE_POINTS = 400
@@ -118,7 +119,7 @@ class TrefftzIteration:
 class TrefftzResult:
     """The best network with its iterations and how it ended; ``scale`` is the root mean square of the solution."""
 
-    network: TrefftzNetwork | CellsNetwork | ModalNetwork
+    network: TrefftzNetwork | CellsNetwork | ModalNetwork | VaryingNetwork
     best: TrefftzIteration
     iterations: tuple[TrefftzIteration, ...]
     status: Status
@@ -238,9 +239,10 @@ class AdaptiveTrefftz:
         boundary = float(np.linalg.norm(weighted)) / scale
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
-        amplification = min(stability, self._amplification(before, values, boundary))
-        if one.sampled and isinstance(found, LeastSquares):
-            amplification = min(amplification, DEVIATIONS * found.deviation(responses))
+        amplification, measured = stability, self._amplification(before, values, boundary)
+        if isinstance(found, LeastSquares) and (one.sampled or np.isfinite(measured)):
+            deviation = DEVIATIONS * found.deviation(responses)
+            amplification = min(stability, deviation if one.sampled else max(measured, deviation))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups

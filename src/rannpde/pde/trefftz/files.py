@@ -10,12 +10,15 @@ from rannpde.pde.trefftz.cells.arrangement import unpack_arrangement
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.modal import ModalNetwork, unpack_modal
 from rannpde.pde.trefftz.network import TrefftzNetwork, under, unpack_network
+from rannpde.pde.trefftz.varying.network import VaryingNetwork, unpack_varying
 
 
 def unpack_trefftz(
     header: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> TrefftzNetwork | CellsNetwork | ModalNetwork:
+) -> TrefftzNetwork | CellsNetwork | ModalNetwork | VaryingNetwork:
     """The inverse of ``pack`` of one network, of cells of networks, and of evolutions."""
+    if "boxes" in header:
+        return unpack_varying(header, arrays)
     if "modes" in header:
         return unpack_modal(header, arrays)
     if "cells" not in header:

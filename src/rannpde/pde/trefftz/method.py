@@ -13,6 +13,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
+from rannpde.pde.adaptivity.loop import Inadmissible
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -39,10 +40,16 @@ from rannpde.pde.trefftz.result import described, judged_solution
 from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, outside_the_method, pinned, trefftz_setting
 from rannpde.pde.trefftz.single import OneNetwork
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.pde.trefftz.varying.equation import VaryingEquation, varying_equation
+from rannpde.pde.trefftz.varying.solver import VaryingSolver
+from rannpde.rounding import COMPUTED
 from rannpde.threads import one_thread
 
 TYPICAL_TOLERANCE = 1e-8
 """At which features are counted before the tolerance is known."""
+
+VARYING_REASON = "the equation is linear, and its solutions vary faster than its coefficients"
+"""Why it is taken where coefficients vary."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class Trefftz:
 
     For linear equations of order two with constant coefficients in the plane and in space: Laplace, Poisson, Helmholtz,
     screened problems, diffusion with advection, isotropic or not; Stokes flow, plane elasticity and plates; heat, waves
-    and Schrödinger's equation on boxes and discs. See docs/trefftz.md for the features and for the bounds.
+    and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, on boxes in the
+    plane. See docs/trefftz.md for the features and for the bounds.
 
     features : at most so many; None for the number of the tuning
     tuning : the empirical numbers behind all this
@@ -102,6 +110,12 @@ class Trefftz:
             return ()
         setting = self._setting(problem)
         assert not isinstance(setting, str)
+        if isinstance(setting, VaryingEquation):
+            return (
+                ()
+                if setting.oscillates
+                else ("its coefficients vary, and solutions vary no faster than cells resolve",)
+            )
         for boundary in setting.feature_boundaries:
             if _asks_at_corners(problem, boundary):
                 return ("an output is a derivative at a corner, next to which it has poles",)
@@ -119,7 +133,7 @@ class Trefftz:
             return (f"so many holes and corners take more than {columns} features, and dense factorisations",)
         return ()
 
-    def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | str:
+    def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
         return _problem_setting(problem, self.tuning)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:
@@ -136,6 +150,8 @@ class Trefftz:
             return _measured(problem, measured, tol, rng, monitor, why, self.name)
         setting = self._setting(problem)
         assert not isinstance(setting, str)
+        if isinstance(setting, VaryingEquation):
+            return _varying(problem, setting, tol, monitor, VARYING_REASON if why == self.reason else why, self.name)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
         try:
             parts = setting.particulars(problem, tol)
@@ -156,8 +172,9 @@ class Trefftz:
 
 
 @lru_cache(maxsize=1)
-def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting | CellsSetting | str:
-    """One network where that suffices, cells of networks where coefficients jump or there are many holes.
+def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
+    """One network where that suffices, cells of networks where coefficients jump or there are many holes, and cells of
+    local solutions where coefficients vary.
 
     The last one is kept, since obstacles, drawbacks and the solve of a problem ask for it in turn.
     """
@@ -165,7 +182,10 @@ def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting 
     if isinstance(one, TrefftzSetting) and _suffices(problem, one, tuning):
         return one
     several = cells_setting(problem, one)
-    return several if isinstance(several, CellsSetting) or isinstance(one, str) else one
+    if isinstance(several, CellsSetting) or not isinstance(one, str):
+        return several if isinstance(several, CellsSetting) else one
+    varying = varying_equation(problem)
+    return several if isinstance(varying, str) else varying
 
 
 def _suffices(problem: Problem, one: TrefftzSetting, tuning: TrefftzTuning) -> bool:
@@ -217,6 +237,9 @@ def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...
     found = []
     if form.kappa < 0 and form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max()) > 20:
         found.append("layers are thinner than its features in space resolve")
+    edges = np.abs(problem.domain.creases.directions) > 1 - COMPUTED
+    if edges.any(axis=1).all() and edges.any(axis=0).sum() > 1:
+        found.append("re-entrant edges along different axes meet, and no feature is singular as solutions are there")
     return tuple(found)
 
 
@@ -264,6 +287,22 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
     # from a jump no other method gets farther: it is not handed over
     end = Status.DISAGREE if modal.jumps else Status.STALLED
     return result(end, "initial values do not suit the walls, and eigenfunctions converge slowly")
+
+
+def _varying(
+    problem: Problem, equation: VaryingEquation, tol: float, monitor: Monitor, why: str, name: str
+) -> Solution:
+    """By the solutions of the equation in cells, joined by least squares."""
+
+    def made(found: TrefftzResult) -> Solution:
+        return judged_solution(problem, found, None, tol, described(found.network), monitor, why, name)
+
+    with one_thread():
+        try:
+            return made(VaryingSolver(equation, tol, monitor, made).run())
+        except Inadmissible as stop:  # already on the first mesh
+            plain = CanonicalForm(np.eye(2), equation.bounds.mean(axis=1), np.zeros(2), 0.0, 1.0, 0.0)
+            return made(_failed(problem, plain, stop.detail))
 
 
 def _measured(

@@ -27,6 +27,7 @@ from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily
 from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.symmetry import SymmetricFamily
+from rannpde.pde.trefftz.varying.network import VaryingNetwork
 
 TERM_POINTS = 400
 DENSE = 2048
@@ -46,10 +47,15 @@ FEATURE_NAMES: dict[type[FeatureFamily], str] = {
 """What reports call the families."""
 
 
-def described(network: TrefftzNetwork | CellsNetwork | ModalNetwork) -> str:
+def described(network: TrefftzNetwork | CellsNetwork | ModalNetwork | VaryingNetwork) -> str:
     """The features of a network in words."""
     if isinstance(network, ModalNetwork):
         return f"{sum(network.widths)} eigenfunctions of space with their rates in time"
+    if isinstance(network, VaryingNetwork):
+        return (
+            f"{sum(network.widths)} local solutions with the coefficients that vary, among polynomials of degree "
+            f"{network.degree} in {len(network.mesh)} cells"
+        )
     if isinstance(network, TrefftzNetwork):
         return _counted(network.families)
     families = [family for one in network.networks for family in one.families]
@@ -125,7 +131,7 @@ def _sampled(terms: Sequence[Term], count: int, **how: Any) -> list[Array]:
     return [known[id(term.region)] if term.points is None else term.points for term in terms]
 
 
-def _missed(problem: Problem, network: TrefftzNetwork | CellsNetwork | ModalNetwork) -> float:
+def _missed(problem: Problem, network: TrefftzNetwork | CellsNetwork | ModalNetwork | VaryingNetwork) -> float:
     """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
     terms = []
     for term in problem.constraints:

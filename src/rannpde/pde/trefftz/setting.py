@@ -18,6 +18,7 @@ from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.single import FeatureLaw
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.symmetry import Unfolding, unfolded
+from rannpde.pde.trefftz.tractions import condition_without_energy
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 
@@ -97,6 +98,10 @@ def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
     boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
     if isinstance(boundary, str):
         return boundary
+    if model is not None and model.system == "elastic" and boundary.corners:
+        condition = condition_without_energy(boundary.pieces, model, problem.vocabulary)
+        if condition is not None:
+            return f"condition {condition!r} is none on tractions, without which singular features at corners are free"
     sourceless = all(equation.load == 0 for equation in equations)
     words = problem.vocabulary
     mirrored = unfolded(problem.domain, boundary, form, problem.fields, words, model) if sourceless else None

@@ -1,0 +1,1 @@
+"""Coefficients that vary: in every cell the solutions of the equation itself, among polynomials."""

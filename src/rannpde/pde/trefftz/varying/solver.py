@@ -1,0 +1,179 @@
+"""The adaptive iteration where coefficients vary: higher degrees where errors are spread, smaller cells where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil, log
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.residual import relative_difference
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, RESIDUAL_TOLERANCE
+from rannpde.pde.trefftz.adaptive import RESONANT, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.varying.equation import VaryingEquation
+from rannpde.pde.trefftz.varying.mesh import CELL_DEGREES, BoxMesh, first_mesh
+from rannpde.pde.trefftz.varying.network import VaryingNetwork
+from rannpde.pde.trefftz.varying.polynomials import unit_gauss
+from rannpde.pde.trefftz.varying.system import VaryingState, VaryingSystem
+from rannpde.rounding import COMPUTED, EPS
+
+MARKED_SHARE = 1 - ESTIMATOR_FACTOR**-2
+"""Of the squared indicators, in marked cells: what is not marked is below the factor of the estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingResolution:
+    """A mesh and the degree of the polynomials in its cells."""
+
+    mesh: BoxMesh
+    degree: int
+
+
+@dataclass(eq=False)
+class VaryingDiscretisation:
+    """What the adaptive loop drives."""
+
+    equation: VaryingEquation
+    tol: float
+    before: VaryingState | None = None
+    latest: float = np.inf
+    rate: float = 0.0
+    """By which the logarithm of what is missed fell with each degree."""
+
+    def first(self) -> VaryingResolution:
+        """A degree that is too low by two, of either parity, so that the next one is enough and has an estimate."""
+        mesh, degree = first_mesh(self.equation, self.tol)
+        return VaryingResolution(mesh, degree - 2)
+
+    def solve(self, resolution: VaryingResolution) -> VaryingState:
+        """SOLVE."""
+        try:
+            return VaryingSystem(self.equation, resolution.mesh, resolution.degree).solved()
+        except np.linalg.LinAlgError as error:
+            raise Inadmissible(Status.STALLED, str(error)) from error
+
+    def estimate(self, before: VaryingState | None, now: VaryingState) -> float:
+        """ESTIMATE: the difference of two solutions, or more where errors fall slowly.
+
+        Where errors fall by the factor ρ from one solution to the next, as what they miss does, the later one has the
+        error ρ/(1 - ρ) times their difference. It is not taken to be below the difference itself: near a resonance the
+        error of the earlier solution may be small by chance.
+        """
+        self.before = before
+        if before is None:
+            return np.inf
+        points, roots = _compared(now.network.mesh, now.network.degree)
+        difference = relative_difference(*(roots * one.network(points) for one in (before, now)))
+        fallen = float(np.sqrt(now.indicators.sum() / max(before.indicators.sum(), 1e-300)))
+        fallen = max(fallen, now.residual / max(before.residual, 1e-300))
+        steps = now.network.degree - before.network.degree
+        same = len(now.network.mesh) == len(before.network.mesh)
+        self.rate = -log(max(fallen, 1e-300)) / steps if same else 0.0
+        left = fallen / (1 - fallen) if fallen < 1 else np.inf
+        left = 1.0 if difference <= COMPUTED else left  # rounding does not fall
+        self.latest = difference * max(1.0, ESTIMATOR_FACTOR * left)
+        if self.equation.turning > 1:  # two solutions may agree on what next to nothing determines
+            self.latest = max(self.latest, self.equation.turning * max(now.missed / now.scale, EPS))
+        return self.latest
+
+    def indicators(self, now: VaryingState) -> Array:
+        """Squared, of all cells."""
+        return now.indicators
+
+    def refine(self, resolution: VaryingResolution, now: VaryingState, marked: Array) -> VaryingResolution | None:
+        """REFINE: the degree, unless few cells hold the error or the degree lowers it slowly; else those cells."""
+        if self.before is None:
+            return VaryingResolution(resolution.mesh, resolution.degree + 2)
+        few = 4 * int(marked.sum()) <= len(marked)
+        wanted = log(min(max(ESTIMATOR_FACTOR * self.latest / self.tol, ESTIMATOR_FACTOR), 1 / EPS))
+        more = ceil(wanted / self.rate) if self.rate > 0 else resolution.degree
+        if not few and more <= resolution.degree // 2 and resolution.degree + more < CELL_DEGREES.stop:
+            return VaryingResolution(resolution.mesh, resolution.degree + more)
+        axes = [
+            _rough_axes(matrix) if chosen else () for matrix, chosen in zip(now.network.matrices, marked, strict=True)
+        ]
+        degree = resolution.degree + (1 if resolution.degree + 1 < CELL_DEGREES.stop else -1)
+        return VaryingResolution(resolution.mesh.split(axes), degree)
+
+
+def _compared(mesh: BoxMesh, degree: int) -> tuple[Array, Array]:
+    """Gauss points (M, 2) of all cells, as many as tell sizes, and the roots (M, 1) of their shares of the area."""
+    nodes, weights = unit_gauss(ceil(degree / 4))
+    unit = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    points = mesh.middles[:, None] + mesh.halves[:, None] * unit
+    shares = np.prod(mesh.halves, axis=1)[:, None] * np.outer(weights, weights).ravel()
+    return points.reshape(-1, 2), np.sqrt(shares.reshape(-1, 1) / shares.sum())
+
+
+def _rough_axes(matrix: Array) -> tuple[int, ...]:
+    """The axes along which coefficients (p + 1, p + 1) of a cell fall slowest: both unless one is rougher by far."""
+    high = np.arange(len(matrix)) > len(matrix) // 2
+    tails = np.array([np.linalg.norm(matrix[high]), np.linalg.norm(matrix[:, high])])
+    return tuple(np.flatnonzero(tails * len(matrix) >= tails.max()).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingSolver:
+    """The loop for one problem; ``made`` : what is to be made of a result, which is kept after every iteration."""
+
+    equation: VaryingEquation
+    tol: float
+    monitor: Monitor
+    made: Callable[[TrefftzResult], object]
+    record: AdaptiveRecord[VaryingState, TrefftzIteration] = field(default_factory=AdaptiveRecord)
+
+    def run(self) -> TrefftzResult:
+        """Until two solutions agree to the tolerance, or nothing helps any more."""
+        discretisation = VaryingDiscretisation(self.equation, self.tol)
+        self.monitor.keep(lambda status, detail: self._kept(status, detail))
+        loop = AdaptiveLoop(MARKED_SHARE)
+        found = loop.run(
+            discretisation, discretisation.first(), self.tol, lambda: self.monitor.ended, self._described,
+            self._verdict, self.record, report=self._report,
+        )  # fmt: skip
+        return self._result(found.status, found.detail)
+
+    def _kept(self, status: Status, detail: str) -> object:
+        return None if self.record.best is None else self.made(self._result(status, detail))
+
+    def _result(self, status: Status, detail: str) -> TrefftzResult:
+        best, record = self.record.best, self.record
+        assert best is not None
+        chosen = record.estimates.index(record.best_estimate) if np.isfinite(record.best_estimate) else -1
+        if status is Status.UNDETERMINED:
+            detail = (
+                f"a unit of boundary error may be {best.stability:.1e} inside: the problem is at a resonance, or its "
+                "conditions leave something free"
+            )
+        elif status is Status.CONVERGED:
+            detail = "two solutions of different degrees agree to the tolerance"
+        return TrefftzResult(
+            best.network, record.iterations[chosen], tuple(record.iterations), status, detail, best.scale
+        )
+
+    def _verdict(self, now: VaryingState, estimate: float) -> Status | None:
+        if now.stability > min(RESONANT, self.tol / EPS):
+            return Status.UNDETERMINED
+        return Status.CONVERGED if estimate <= self.tol and now.residual <= RESIDUAL_TOLERANCE else None
+
+    def _described(self, now: VaryingState, estimate: float, seconds: float) -> TrefftzIteration:
+        network: VaryingNetwork = now.network
+        columns = sum(network.widths)
+        return TrefftzIteration(
+            columns,
+            columns,
+            now.rows,
+            now.missed / now.scale,
+            now.largest / now.scale,
+            now.stability,
+            estimate,
+            seconds,
+        )
+
+    def _report(self, now: VaryingState, estimate: float) -> None:
+        columns = sum(now.network.widths)
+        self.monitor.tell(len(self.record.iterations), 1, width=columns, estimate=estimate)
