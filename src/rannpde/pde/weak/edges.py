@@ -20,7 +20,7 @@ from rannpde.domains.domain import Box, Domain
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.corner_exponents import corner_exponent
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.grading import BESIDE, LEVELS
+from rannpde.pde.weak.grading import BESIDE, LEVELS, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
 
 RATIO = 0.25
@@ -81,37 +81,71 @@ class SingularEdge:
         return True
 
 
-def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdge, ...]:
-    """All edges of a rectilinear solid where the solution may be singular."""
-    domain = form.problem.domain
-    if domain.dim != 3 or not rectilinear(domain):
-        return ()
+@dataclass(frozen=True, eq=False)
+class SolidEdge:
+    """A piece of an edge of a rectilinear solid along an axis, with its ends, at a point (3,) in its middle.
+
+    axes : those across it; odd (2,) : signs along them of the quadrant that is alone inside, or alone outside
+    """
+
+    axis: int
+    axes: tuple[int, int]
+    point: Array
+    span: tuple[float, float]
+    odd: Array
+    reentrant: bool
+
+    def beside(self, size: float) -> tuple[Array, Array]:
+        """Points (2, 3) on the sides across both axes, near the edge in a solid of a size, and normals there."""
+        points, normals = np.stack([self.point] * 2), np.zeros((2, 3))
+        for number, axis in enumerate(self.axes):
+            points[number, self.axes[1 - number]] += BESIDE * size * self.odd[1 - number]
+            normals[number, axis] = self.odd[number] if self.reentrant else -self.odd[number]
+        return points, normals
+
+
+def solid_edges(domain: Domain) -> list[SolidEdge]:
+    """All edges of a rectilinear solid, in pieces that end at the planes of its sides."""
     planes = [np.array(values) for values in flat_places(domain)]
     middles = [0.5 * (values[1:] + values[:-1]) for values in planes]
     grid = np.stack([one.ravel() for one in np.meshgrid(*middles, indexing="ij")], axis=1)
     inside = (domain.level(grid) < 0).reshape([len(one) for one in middles])
     padded = np.pad(inside, 1)
-    size = float(np.diff(np.asarray(domain.bounds, dtype=float), axis=1).max())
     found = []
     for axis in range(3):
         b, c = (a for a in range(3) if a != axis)
         turned = np.moveaxis(padded, axis, 0)[1:-1]
-        for k in range(len(middles[axis])):
-            for i, edge_b in enumerate(planes[b]):
-                for j, edge_c in enumerate(planes[c]):
-                    around = turned[k, i : i + 2, j : j + 2]
-                    count = int(around.sum())
-                    if count not in (1, 3):
-                        continue
-                    odd = np.argwhere(around == (count == 1))[0]  # the quadrant that differs from the three others
-                    point = np.zeros(3)
-                    point[axis], point[b], point[c] = middles[axis][k], edge_b, edge_c
-                    signs = np.where(odd == 1, 1.0, -1.0)
-                    kinds = _kinds(form, finder, point, (b, c), signs, count == 3, size)
-                    exponent, across = _behaviour(form, point, (b, c), signs, count == 3, kinds, size)
-                    if exponent < 1:
-                        span = (float(planes[axis][k]), float(planes[axis][k + 1]))
-                        found.append(SingularEdge(axis, tuple(point.tolist()), span, exponent, across))
+        for k, i, j in np.ndindex(len(middles[axis]), len(planes[b]), len(planes[c])):
+            around = turned[k, i : i + 2, j : j + 2]
+            count = int(around.sum())
+            if count in (1, 3):
+                odd = np.argwhere(around == (count == 1))[0]  # the quadrant that differs from the three others
+                point = np.zeros(3)
+                point[axis], point[b], point[c] = middles[axis][k], planes[b][i], planes[c][j]
+                span = (float(planes[axis][k]), float(planes[axis][k + 1]))
+                found.append(SolidEdge(axis, (b, c), point, span, np.where(odd == 1, 1.0, -1.0), count == 3))
+    return found
+
+
+def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdge, ...]:
+    """All edges of a rectilinear solid near which the solution is singular whatever the data are."""
+    domain = form.problem.domain
+    if domain.dim != 3 or not rectilinear(domain):
+        return ()
+    size = float(np.diff(np.asarray(domain.bounds, dtype=float), axis=1).max())
+    edges = solid_edges(domain)
+    kinds = _kinds(form, finder, edges, size)
+    known: dict[tuple[bytes, ...], tuple[float, tuple[int, ...]]] = {}
+    found = []
+    for edge, (first, second) in zip(edges, kinds, strict=True):
+        diffusion = _across_edge(form, edge, size)
+        place = (np.array([*edge.axes, *edge.odd, edge.reentrant], dtype=float), diffusion, first, second)
+        key = tuple(one.tobytes() for one in place)
+        if key not in known:
+            known[key] = _behaviour(diffusion, edge, (first, second))
+        exponent, across = known[key]
+        if exponent < 1:
+            found.append(SingularEdge(edge.axis, tuple(edge.point.tolist()), edge.span, exponent, across))
     return (*found, *_vertices(found))
 
 
@@ -131,57 +165,45 @@ def _vertices(edges: Sequence[SingularEdge]) -> list[SingularEdge]:
 
 
 def _kinds(
-    form: WeakForm,
-    finder: ConditionFinder,
-    point: Array,
-    axes: tuple[int, int],
-    odd: Array,
-    reentrant: bool,
-    size: float,
-) -> list[Array]:
-    """What is prescribed, as projections (K, K), on the sides across both axes that meet in an edge.
-
-    odd : signs of the quadrant that is alone inside, or alone outside
-    """
-    found = []
-    for number, axis in enumerate(axes):
-        other = axes[1 - number]
-        place, normal = point.copy(), np.zeros(3)
-        place[other] += BESIDE * size * odd[1 - number]
-        normal[axis] = odd[number] if reentrant else -odd[number]
-        (group,) = finder.groups(place[None], normal[None])
-        found.append(form.rows(finder.conditions[group], place[None], normal[None]).projection[0])
-    return found
+    form: WeakForm, finder: ConditionFinder, edges: Sequence[SolidEdge], size: float
+) -> list[tuple[Array, Array]]:
+    """What is prescribed, as projections (K, K), on the sides across both axes that meet in each edge."""
+    places, normals = np.concatenate([edge.beside(size) for edge in edges], axis=1)
+    groups = finder.groups(places, normals)
+    found = np.empty((len(places), form.fields, form.fields))
+    for group in np.unique(groups):
+        mine = np.flatnonzero(groups == group)
+        found[mine] = form.rows(finder.conditions[group], places[mine], normals[mine]).projection
+    return [(one, other) for one, other in found.reshape(-1, 2, form.fields, form.fields)]
 
 
-def _behaviour(
-    form: WeakForm,
-    point: Array,
-    axes: tuple[int, int],
-    odd: Array,
-    reentrant: bool,
-    kinds: Sequence[Array],
-    size: float,
-) -> tuple[float, tuple[int, ...]]:
+def _across_edge(form: WeakForm, edge: SolidEdge, size: float) -> Array:
+    """The diffusion (1, K, F, 2, 2) in the plane across an edge, beside it."""
+    inside, axes = edge.point.copy(), list(edge.axes)
+    inside[axes] += BESIDE * size * (-edge.odd if edge.reentrant else edge.odd)
+    return np.ascontiguousarray(form.at(inside[None]).diffusion[:, :, :, axes][:, :, :, :, axes])
+
+
+def _behaviour(diffusion: Array, edge: SolidEdge, kinds: tuple[Array, Array]) -> tuple[float, tuple[int, ...]]:
     """λ at an edge, that of the plane across it, and the axes along which cells are cut there."""
-    inside = point.copy()
-    inside[list(axes)] += BESIDE * size * (-odd if reentrant else odd)
-    diffusion = form.at(inside[None]).diffusion[:, :, :, axes][:, :, :, :, axes]
-    quarter = {(1, 1): 0, (-1, 1): 1, (-1, -1): 2, (1, -1): 3}[int(odd[0]), int(odd[1])]  # the odd quadrant
+    quarter = {(1, 1): 0, (-1, 1): 1, (-1, -1): 2, (1, -1): 3}[int(edge.odd[0]), int(edge.odd[1])]  # the odd quadrant
     first, last = (kinds[1], kinds[0]) if quarter % 2 == 0 else (kinds[0], kinds[1])  # counter-clockwise round it
     start, opening, held = quarter * pi / 2, pi / 2, (first, last)
-    if reentrant:
+    if edge.reentrant:
         start, opening, held = start + pi / 2, 3 * pi / 2, (last, first)
     exponent = corner_exponent(diffusion, np.array([start]), np.array([opening]), held)
-    if exponent >= 1 or reentrant:
-        return exponent, axes
-    return exponent, (axes[int(np.trace(kinds[1]) > np.trace(kinds[0]))],)
+    if exponent >= 1 or edge.reentrant:
+        return exponent, edge.axes
+    return exponent, (edge.axes[int(np.trace(kinds[1]) > np.trace(kinds[0]))],)
 
 
 def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], most: int) -> CellNode:
     """Leaves at edges cut across them, so many times for each edge, but no more than ``most`` leaves in all."""
     slack = 1e-9 * tree.lengths
     left = [(edge, levels) for edge, levels in wanted if levels > 0]
+    every = [edge for edge, _ in left]
+    apart = until_none(tree, lambda leaf: np.logical_and(*_ends_at(every, leaf, slack)), most)
+    tree = apart if len(apart.leaves) <= most else tree
     while left:
         finer = _once(tree, [edge for edge, _ in left], slack)
         if len(finer.leaves) > most:
@@ -197,13 +219,20 @@ def _once(node: CellNode, edges: Sequence[SingularEdge], slack: Array) -> CellNo
     if node.children is not None:
         lower, upper = (_once(child, near, slack) for child in node.children)
         return replace(node, children=(lower, upper))
-    beside = np.zeros((2, len(node.bounds)), dtype=bool)  # whether an edge lies at the lower, the upper end of an axis
-    for edge in near:
-        for axis in edge.across:
-            beside[:, axis] |= np.abs(node.bounds[axis] - edge.place[axis]) <= slack[axis]
+    beside = _ends_at(near, node, slack)
     fractions = np.where(beside[0] == beside[1], 0.5, np.where(beside[0], RATIO, 1 - RATIO))
     axes = tuple(sorted({axis for edge in near for axis in edge.across}))
     return node.refined({node: axes}, {node: fractions})
+
+
+def _ends_at(edges: Sequence[SingularEdge], node: CellNode, slack: Array) -> Array:
+    """Whether an edge that touches a cell lies at the lower, at the upper end of an axis across it, (2, d)."""
+    beside = np.zeros((2, len(node.bounds)), dtype=bool)
+    for edge in edges:
+        if edge.touched(node.bounds, slack):
+            for axis in edge.across:
+                beside[:, axis] |= np.abs(node.bounds[axis] - edge.place[axis]) <= slack[axis]
+    return beside
 
 
 def trace_degrees(spans: Array, edges: Sequence[SingularEdge], degree: int, size: float) -> Array:

@@ -15,11 +15,11 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.residual import relative_difference
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.displacement import judged_difference
 from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
@@ -171,11 +171,16 @@ class EvolutionDiscretisation:
             return [rates[-1]]
         return [rates[-1], np.tensordot(derivative[-1], rates - path.rates[step], axes=1) / length]
 
+    @property
+    def displacement(self) -> bool:
+        """Whether the fields are components of one vector, and are judged as such."""
+        return self.space.displacement
+
     def estimate(self, before: WeakState | None, now: WeakState) -> float:
         """Of the relative L² error in space and time, from the difference of two integrations."""
         if before is None or not np.isfinite(now.values).all() or not np.isfinite(before.values).all():
             return np.inf
-        change = relative_difference(before.values, now.values)
+        change = judged_difference(self.displacement, before.values, now.values)
         settings = self.space.settings
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         factor = float(np.clip(settings.trust * gain, settings.least_gain, 1.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, log2, pi
 
 import numpy as np
@@ -179,14 +180,17 @@ def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
 def graded_tree(
     bounds: Array, planes: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
 ) -> CellNode:
-    """Cells about as long as wide that end at flat planes and at singular points, and shrink towards these.
+    """Cells about as long as wide that end at flat planes, and shrink towards singular points.
+
+    Corners between inclined sides lie inside of cells: planes through all of them would make narrow strips, and many
+    cells.
 
     planes : axis and value of planes that no cell may cross; least : cells along the shortest side
     """
     tree = CellNode(bounds)
     slack = 1e-9 * tree.lengths
-    corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1 or one.split]
-    for axis, value in [*planes, *corners]:
+    ends = [(axis, value) for one in points if one.split or one.crossing for axis, value in enumerate(one.point)]
+    for axis, value in [*planes, *ends]:
         if tree.bounds[axis, 0] + slack[axis] < value < tree.bounds[axis, 1] - slack[axis]:
             tree = _cut_at(tree, axis, value, slack[axis])
     longest = tree.lengths.min() / least
@@ -227,11 +231,27 @@ def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 
 
 
 def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:
-    """Leaves at points halved along all axes, so many times for each point: a geometric mesh."""
+    """Leaves at points halved along all axes, so many times for each point: a geometric mesh.
+
+    Leaves beside them are no larger than far from the point, which need not be a vertex of the mesh.
+    """
     slack = 1e-9 * tree.lengths
     for place, levels in wanted:
-        tree = _towards(tree, np.array(place), levels, slack)
+        if levels > 0:
+            point = np.array(place)
+            tree = _towards(tree, point, levels, slack)
+            least = max(
+                (float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)), default=np.inf
+            )
+            tree = until_none(tree, partial(_larger_than_far, point=point, least=least))
     return tree
+
+
+def _larger_than_far(leaf: CellNode, point: Array, least: float) -> Array:
+    """All axes (d,) of a leaf larger than the leaves at a point and than twice its distance from it; else none."""
+    away = np.maximum(np.maximum(leaf.bounds[:, 0] - point, point - leaf.bounds[:, 1]), 0.0)
+    size = float(leaf.lengths.min())
+    return np.full(len(point), size > least and size > 2 * float(np.linalg.norm(away)))
 
 
 def _towards(node: CellNode, point: Array, levels: int, slack: Array) -> CellNode:

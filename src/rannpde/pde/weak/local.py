@@ -10,6 +10,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import reserve
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.flat_faces import FaceCoefficients, FaceProducts, PairCoefficients
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.mesh import WeakMesh
@@ -124,6 +125,18 @@ class LocalMatrices:
 
         Most faces look alike in the coordinates of their cells: what differs is computed once.
         """
+        first, same, scaled = self._distinct_faces(cells, points)
+        table = self.layer.side_tables(scaled[first])
+        for number, row in enumerate(first):
+            if int(cells[row]) in self.combinations:
+                table[number] = table[number] @ self.combinations[int(cells[row])]
+        found = table[same]
+        half = self.mesh.halfwidths[cells]
+        slopes = np.moveaxis(found[:, :, 1:], 2, 0) / half.T[:, :, None, None]
+        return np.ascontiguousarray(found[:, :, 0]), slopes
+
+    def _distinct_faces(self, cells: Array, points: Array) -> tuple[Array, Array, Array]:
+        """A row (U,) of each kind of face, the kind (P,) of each, and points (P, q, d) in the coordinates of cells."""
         scaled = self.functions.face_places(cells, points)
         ends = np.round(np.concatenate([scaled[:, 0], scaled[:, -1]], axis=1), FACE_DIGITS) + 0.0
         if self.mesh.parts:
@@ -131,14 +144,7 @@ class LocalMatrices:
             single = np.where(own >= 0, np.arange(len(cells)), -1)
             ends = np.concatenate([ends, own[:, None], single[:, None]], axis=1)
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
-        table = self.layer.side_tables(scaled[first])
-        for number, row in enumerate(first):
-            if int(cells[row]) in self.combinations:
-                table[number] = table[number] @ self.combinations[int(cells[row])]
-        found = table[same.ravel()]
-        half = self.mesh.halfwidths[cells]
-        slopes = np.moveaxis(found[:, :, 1:], 2, 0) / half.T[:, :, None, None]
-        return np.ascontiguousarray(found[:, :, 0]), slopes
+        return first, same.ravel(), scaled
 
     # ---------------------------------------------------------------------------------------------------- matrices
 
@@ -211,32 +217,71 @@ class LocalMatrices:
         cells, pairs, t = batch.cells, batch.pairs, batch.faces
         b, s, fields = len(cells), pairs.shape[1], self.fields
         flat = pairs.ravel()
-        values, slopes = self.tables(self.cell[flat], self.points[flat])
         flux, penalty, drift = self.pair_coefficients(flat)
-        weights = self.weights[flat]
-        count = weights.shape[1]
-        normal = np.einsum("pqkfj,jpqa->pqkfa", flux, slopes, optimize=True)  # (P, q, K, F, k): n·A∇ of the functions
         outer = np.flatnonzero(np.tile(np.arange(s) >= t, b))
         patch = flat[outer] - self.interior
-        prescribed = np.broadcast_to(np.eye(fields), (*weights.shape, fields, fields)).copy()
+        prescribed = np.broadcast_to(np.eye(fields), (*penalty.shape[:2], fields, fields)).copy()
         prescribed[outer] = self.projection[patch]
-        held = np.einsum("pqkl,pqlfa->pqkfa", prescribed, normal, optimize=True) if len(outer) else normal
         total = penalty.copy()
         total[outer] = np.einsum(
             "pqlk,pqlm,pqmf->pqkf", prescribed[outer], penalty[outer], prescribed[outer], optimize=True
         )
-        inflow, outflow = np.maximum(-drift, 0.0), np.maximum(drift, 0.0)
         if drift.any():
-            total += np.einsum("pqk,pqkf->pqkf", inflow, prescribed)
+            total += np.einsum("pqk,pqkf->pqkf", np.maximum(-drift, 0.0), prescribed)
         total[outer] += self.robin[patch]
+        own = PairCoefficients(flux, penalty, drift, prescribed, total)
+        solid = self.layer.dim > 2 and not self.mesh.parts  # in the plane tables at the points of faces are small
+        add = self._by_kinds_of_faces if solid and own.constant else self._by_points
+        upper, lower, corner = add(batch, matrix, own)
+        k, m = self.size, self.layer.face_functions.shape[1]
+        n, size = fields * k, t * fields * m
+        whole = np.zeros((b, t, fields * m, t, fields * m))
+        index = np.arange(t)
+        whole[:, index, :, index, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
+        square = matrix.reshape(b, n, n)
+        missing = np.arange(k) >= self.functions.used[cells][:, None]  # padded columns
+        if missing.any():
+            row, column = np.nonzero(np.tile(missing, (1, fields)))
+            square[row, column, column] = 1.0
+        return square, upper.reshape(b, n, size), lower.reshape(b, size, n), whole.reshape(b, size, size)
+
+    def _by_kinds_of_faces(self, batch: CellBatch, matrix: Array, own: PairCoefficients) -> tuple[Array, Array, Array]:
+        """Add integrals over faces to the matrices of whole boxes, and those beside traces, where the coefficients of
+        faces are constant."""
+        flat = batch.pairs.ravel()
+        cells = self.cell[flat]
+        first, same, scaled = self._distinct_faces(cells, self.points[flat])
+        area = self.weights[flat].sum(axis=1) / self.layer.face_grid[1].sum()
+        slopes = own.flux[:, 0] * (area[:, None] / self.mesh.halfwidths[cells])[:, None, None]
+        pushed = own.drift[:, 0] * area[:, None]
+        found = FaceCoefficients(
+            np.einsum("pkl,plfj->pkfj", own.prescribed[:, 0], slopes), own.total[:, 0] * area[:, None, None], slopes,
+            own.penalty[:, 0] * area[:, None, None], np.maximum(-pushed, 0.0), np.maximum(pushed, 0.0),
+        )  # fmt: skip
+        products = FaceProducts.of(self.layer, scaled[first], same)
+        products.add_to_cells(matrix, found)
+        return products.beside_traces(len(batch.cells), batch.faces, found)
+
+    def _by_points(self, batch: CellBatch, matrix: Array, own: PairCoefficients) -> tuple[Array, Array, Array]:
+        """The same whatever the coefficients and cells are, from all points of all faces."""
+        pairs, t, fields = batch.pairs, batch.faces, self.fields
+        b, s = pairs.shape
+        flat = pairs.ravel()
+        values, slopes = self.tables(self.cell[flat], self.points[flat])
+        weights = self.weights[flat]
+        count = weights.shape[1]
+        penalty, drift, total = own.penalty, own.drift, own.total
+        normal = np.einsum("pqkfj,jpqa->pqkfa", own.flux, slopes, optimize=True)  # (P, q, K, F, k): n·A∇ of functions
+        held = np.einsum("pqkl,pqlfa->pqkfa", own.prescribed, normal, optimize=True) if s > t else normal
+        inflow, outflow = np.maximum(-drift, 0.0), np.maximum(drift, 0.0)
         # cell–cell: all points of a cell are summed in one product
         k = values.shape[2]
         tall = (values * weights[:, :, None]).reshape(b, s * count, k)
         for f in range(fields):
             for g in range(fields):
-                own = np.matmul(tall.transpose(0, 2, 1), held[:, :, f, g].reshape(b, s * count, k))
-                matrix[:, f, :, g, :] -= own
-                matrix[:, g, :, f, :] -= own.transpose(0, 2, 1)
+                flow = np.matmul(tall.transpose(0, 2, 1), held[:, :, f, g].reshape(b, s * count, k))
+                matrix[:, f, :, g, :] -= flow
+                matrix[:, g, :, f, :] -= flow.transpose(0, 2, 1)
                 if total[:, :, f, g].any():
                     heavy = tall * total[:, :, f, g].reshape(b, s * count, 1)
                     matrix[:, f, :, g, :] += np.matmul(heavy.transpose(0, 2, 1), values.reshape(b, s * count, k))
@@ -262,24 +307,15 @@ class LocalMatrices:
                     corner[:, :, f, :, g, :] += np.matmul(trace.T, leaving).reshape(b, t, m, m)
                 upper[:, f, :, :, g, :] = up.reshape(b, t, k, m).transpose(0, 2, 1, 3)
                 lower[:, :, g, :, f, :] = down.reshape(b, t, k, m).transpose(0, 1, 3, 2)
-        n, size = fields * k, t * fields * m
-        whole = np.zeros((b, t, fields * m, t, fields * m))
-        index = np.arange(t)
-        whole[:, index, :, index, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
-        square = matrix.reshape(b, n, n)
-        missing = np.arange(k) >= self.functions.used[cells][:, None]  # padded columns
-        if missing.any():
-            row, column = np.nonzero(np.tile(missing, (1, fields)))
-            square[row, column, column] = 1.0
-        return square, upper.reshape(b, n, size), lower.reshape(b, size, n), whole.reshape(b, size, size)
+        return upper, lower, corner
 
     def _loads(self, batch: CellBatch, found: VolumeCoefficients) -> Array:
         """Loads (B, n) of the volume and of boundary data."""
         load = self.volume.loads(found)
         outer = batch.pairs[:, batch.faces :]
-        if outer.size:
-            flat = outer.ravel()
-            patch = flat - self.interior
+        flat = outer.ravel()
+        patch = flat - self.interior
+        if self.values[patch].any() or self.natural[patch].any():
             values, slopes = self.tables(self.cell[flat], self.points[flat])
             flux, penalty, drift = self.pair_coefficients(flat)
             given, prescribed, w = self.values[patch], self.projection[patch], self.weights[flat]

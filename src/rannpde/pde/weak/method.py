@@ -117,7 +117,7 @@ class WeakCells:
         if problem.jumping or problem.inequalities or problem.free_constants:  # it tells whether the data balance
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
-        if rough.edges or any(one.exponent < 1 for one in rough.points):
+        if any(exponent < 1 for exponent in rough.exponents):
             return ()
         natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
         if form.fields > 1 and natural:
@@ -238,6 +238,9 @@ class WeakCells:
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        told = tuple(form.described())
+        if getattr(discretisation, "displacement", False):
+            told += (f"errors of {', '.join(problem.fields)} are those of one vector, a displacement",)
         label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
         if state.trajectory:
             label += f", {state.steps} steps in time"
@@ -247,7 +250,7 @@ class WeakCells:
             held_out=held_out_residual(problem, network) if monitor.residuals else {},
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=WeakHistory(
-                tuple(iterations), tuple(form.described()), bound.relative if bound else None,
+                tuple(iterations), told, bound.relative if bound else None,
                 bounded_fluxes(known, self.settings.trust), bounded_outputs(weights, self.settings.trust),
             ),
             method=Choice(self.name, label, why),

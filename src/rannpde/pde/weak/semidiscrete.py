@@ -64,6 +64,7 @@ class SemiDiscreteForm:
     def _loads(self) -> Array:
         found = np.zeros((self.mesh.count, self.fields * self.size))
         for group in self.groups:
+            self.pause()
             found[group.batch.cells] = self.local.loads(group.batch)
         return found
 

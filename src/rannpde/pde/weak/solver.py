@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log2, log10
+from math import log, log2, log10
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import relative_difference
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges, trace_degrees
+from rannpde.pde.weak.compatibility import incompatible_edges
+from rannpde.pde.weak.displacement import is_displacement, judged_difference
+from rannpde.pde.weak.edges import DEGREE_GAIN, SingularEdge, rectilinear, singular_edges, towards_edges, trace_degrees
 from rannpde.pde.weak.evaluation import axis_decay, decay, sampled, volume_points, weak_network
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
@@ -127,7 +128,9 @@ class WeakDiscretisation:
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces)
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
-        self.edges: tuple[SingularEdge, ...] = singular_edges(form, self.finder)
+        self.edges: tuple[SingularEdge, ...] = (
+            *singular_edges(form, self.finder), *incompatible_edges(form, self.finder),
+        )  # fmt: skip
         self.first_degree = degree or self._degree()
         self.curved = self.mesher.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
@@ -147,6 +150,11 @@ class WeakDiscretisation:
         return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     @property
+    def exponents(self) -> list[float]:
+        """Those of the solution at its singular points and edges."""
+        return [*(one.exponent for one in self.points), *(one.exponent for one in self.edges)]
+
+    @property
     def endless(self) -> list[tuple[float, ...]]:
         """Crossings of interfaces round which the mesh is continued to infinity."""
         return [one.point for one in self.points if one.endless(self.tol)]
@@ -155,7 +163,10 @@ class WeakDiscretisation:
         if self.problem.inequalities:
             return self.settings.obstacle_degree
         start, per_digit = self.settings.degree
-        return min(round(start - per_digit * log10(self.tol)), self.settings.most_degree[self.dim - 1])
+        degree = min(round(start - per_digit * log10(self.tol)), self.settings.most_degree[self.dim - 1])
+        if any(len(one.across) > 1 for one in self.edges):  # layers round edges are many cells: one degree too few
+            degree = max(min(degree, int(-log(self.tol) / DEGREE_GAIN) - 1), round(start))
+        return degree
 
     def first(self) -> WeakResolution:
         """Where the loop begins."""
@@ -170,8 +181,14 @@ class WeakDiscretisation:
         """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
         places = [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
         tree = self.mesher.tree(self.points, tol, self._cells_across(), places)
-        most = self.settings.most_cells[self.dim - 1] // 4
-        return towards_edges(tree, [(edge, edge.levels(tol)) for edge in self.edges], most)
+        return self._towards_edges(tree, [(edge, edge.levels(tol)) for edge in self.edges], 3)
+
+    def _towards_edges(self, tree: CellNode, wanted: list[tuple[SingularEdge, int]], share: int = 1) -> CellNode:
+        """Cells cut across edges, first across the singular ones, up to a share of the cells allowed."""
+        most = self.settings.most_cells[self.dim - 1] // share
+        rough = [(edge, levels) for edge, levels in wanted if edge.exponent < 1]
+        rest = [(edge, levels) for edge, levels in wanted if edge.exponent >= 1]
+        return towards_edges(towards_edges(tree, rough, most), rest, most)
 
     def _cells_across(self) -> int:
         """Cells along the shortest side of a first mesh."""
@@ -205,7 +222,8 @@ class WeakDiscretisation:
         """Of the faces beside re-entrant edges in space."""
         if self.dim < 3 or not self.edges:
             return None
-        return trace_degrees(mesh.spans, self.edges, degree, float(mesh.tree.lengths.max()))
+        rough = [one for one in self.edges if one.exponent < 1]
+        return trace_degrees(mesh.spans, rough, degree, float(mesh.tree.lengths.max()))
 
     def _linear(self, local: LocalMatrices, system: HybridSystem) -> HybridSolution:
         """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""
@@ -317,7 +335,7 @@ class WeakDiscretisation:
         """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
         if before is None:
             return np.inf
-        change = relative_difference(before.values, now.values)
+        change = judged_difference(self.displacement, before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         if self.rounded:  # what refinement adds may be rounding, which two solutions share in part
             self.known = change * self.settings.trust
@@ -327,6 +345,11 @@ class WeakDiscretisation:
         if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
         return self.known
+
+    @cached_property
+    def displacement(self) -> bool:
+        """Whether the fields are components of one vector, and are judged as such."""
+        return is_displacement(self.form)
 
     @cached_property
     def stiffness_ratio(self) -> float:
@@ -350,6 +373,7 @@ class WeakDiscretisation:
         slack = 1e-9 * tree.lengths
         levels: dict[SingularPoint, int] = {}
         cut: dict[CellNode, tuple[int, ...]] = {}
+        marked_edges: set[SingularEdge] = set()
         slow = self._slow_axes(now)
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
@@ -366,10 +390,12 @@ class WeakDiscretisation:
                     continue  # coordinates of smaller cells are rounding
                 levels[own[0]] = max(self._more_levels(own[0]), levels.get(own[0], 0))
                 continue
-            at_edge = any(one.touched(leaf.bounds, slack) for one in self.edges)
-            if not at_edge and (top or not smooth[cell]):
+            at_edges = [one for one in self.edges if one.touched(leaf.bounds, slack)]
+            marked_edges.update(at_edges)
+            if not at_edges and (top or not smooth[cell]):
                 cut[leaf] = tuple(np.flatnonzero(slow[cell]).tolist())
-        tree = towards_edges(tree.refined(cut), [(one, 1) for one in self.edges], settings.most_cells[self.dim - 1])
+        finer_edges = [(one, 1) for one in self.edges if one.exponent < 1 or one in marked_edges]
+        tree = self._towards_edges(tree.refined(cut), finer_edges)
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
         degree = min(resolution.degree + (2 if in_smooth and not self.edges else 1), most)

@@ -62,7 +62,11 @@ class VolumeIntegrals:
         keys[:, 0] = found.cells + 1.0
         rows = np.flatnonzero(~found.cut)
         if len(rows):
-            even = _even(found.whole.diffusion) & _even(found.whole.advection) & _even(found.whole.reaction)
+            even = (
+                even_coefficients(found.whole.diffusion)
+                & even_coefficients(found.whole.advection)
+                & even_coefficients(found.whole.reaction)
+            )
             half = self.mesh.halfwidths[found.cells[rows]]
             own = np.concatenate([one.reshape(len(half), -1) for one in _scaled(found.whole, half)], axis=1)
             keys[rows[even], 0] = 0.0
@@ -103,7 +107,9 @@ class VolumeIntegrals:
         layer = self.layer
         (_, weights), (values, slopes) = layer.grid, layer.reference
         half = self.mesh.halfwidths[cells]
-        even = _even(found.diffusion) & _even(found.advection) & _even(found.reaction)
+        even = (
+            even_coefficients(found.diffusion) & even_coefficients(found.advection) & even_coefficients(found.reaction)
+        )
         if not even.all():
             reference = EllipticCoefficients(
                 found.diffusion / (half[:, None, None, None, :, None] * half[:, None, None, None, None, :]),
@@ -138,7 +144,7 @@ def _scaled(found: EllipticCoefficients, half: Array) -> tuple[Array, Array, Arr
     )  # fmt: skip
 
 
-def _even(array: Array) -> Array:
+def even_coefficients(array: Array) -> Array:
     """In which cells (B,) coefficients (B, Q, …) are constant."""
     size = float(np.abs(array).max(initial=0.0))
     return np.asarray((np.abs(array - array[:, :1]) <= UNEVEN * size).reshape(len(array), -1).all(axis=1))
@@ -151,10 +157,14 @@ def _integrated(found: EllipticCoefficients, weights: Array, values: Array, slop
     """
     fields, dim, k = found.reaction.shape[2], slopes.shape[0], values.shape[-1]
     count = len(weights)
-    even = bool((_even(found.diffusion) & _even(found.advection) & _even(found.reaction)).all())
+    even = bool(
+        (
+            even_coefficients(found.diffusion) & even_coefficients(found.advection) & even_coefficients(found.reaction)
+        ).all()
+    )
     matrix = np.zeros((count, fields, k, fields, k))
     if even and (count == 1 or values.shape[0] == count):
-        _add_even(matrix, found, weights, values, slopes)
+        _addeven_coefficients(matrix, found, weights, values, slopes)
         return matrix
     tested = [np.swapaxes(one, -1, -2) for one in slopes]
     plain = np.swapaxes(values, -1, -2)
@@ -174,7 +184,9 @@ def _integrated(found: EllipticCoefficients, weights: Array, values: Array, slop
     return matrix
 
 
-def _add_even(matrix: Array, found: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> None:
+def _addeven_coefficients(
+    matrix: Array, found: EllipticCoefficients, weights: Array, values: Array, slopes: Array
+) -> None:
     """The same for coefficients that are constant in each cell: few integrals serve all pairs of fields."""
     dim, fields = slopes.shape[0], matrix.shape[1]
     plain = np.swapaxes(values, -1, -2)
