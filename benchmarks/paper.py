@@ -26,13 +26,13 @@ from rannpde.domains.norms import relative_errors
 from rannpde.fitting.fit import fit
 from rannpde.io import prepare_folder, write_whole
 from rannpde.network.features import FourierFeatures
+from rannpde.studies.cell import Fit
 from rannpde.studies.paper import navier_stokes
 from rannpde.studies.run.environment import cores, limited_threads
 from rannpde.studies.run.fit import training_points, warm_up
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import run_cells
 from rannpde.studies.show.chapter import Size
-from rannpde.studies.study import Fit
 
 WIDTHS = (50, 150, 250)
 BLOCK_ROWS = 20_000

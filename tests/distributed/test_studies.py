@@ -24,10 +24,12 @@ from rannpde.cluster import ClusterError
 from rannpde.errors import InputError
 from rannpde.pde.zoo import zoo
 from rannpde.sklearn import RandomFeatureMap, RaNNRegressor
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import missing_cells, run_cells
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump
 
 STUDY = Study(

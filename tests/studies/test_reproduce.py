@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from rannpde import io
 from rannpde.cli import build
+from rannpde.studies.curves import FittedCurve, MeasuredCurve, PathsCurve, UnbiasedCurve
 from rannpde.studies.paper.catalogue import CHAPTERS
 from rannpde.studies.reproduce import reproduce
 from rannpde.studies.run.fit import FitResult
@@ -29,7 +30,7 @@ from rannpde.studies.run.runner import Failure
 from rannpde.studies.show.chapter import Chapter
 from rannpde.studies.show.figures import FORMATS
 from rannpde.studies.show.progress import Display, duration
-from rannpde.studies.study import FittedCurve, MeasuredCurve, PathsCurve, Study, UnbiasedCurve
+from rannpde.studies.study import Study
 
 TOML = """
 name = "tiny"

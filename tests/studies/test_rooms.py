@@ -8,7 +8,9 @@ import pytest
 import rannpde
 
 ROOT = Path(rannpde.__file__).parent / "studies"
-BELOW = {"layer": set(), "target": set(), "study": {"layer", "target"}}
+BELOW = {"layer": set(), "target": set(), "cell": {"layer", "target"}}
+BELOW["curves"] = {"cell", *BELOW["cell"]}
+BELOW["study"] = {"curves", *BELOW["curves"]}
 BELOW |= {"known_values": {"target"}, "true_solutions": {"target"}}
 BELOW["run"] = {"study", "known_values", "true_solutions", *BELOW["study"]}
 BELOW["show"] = {"run", *BELOW["run"]}

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
+from rannpde.studies.cell import Sampling, as_data
+from rannpde.studies.curves import FittedCurve, UnbiasedCurve
 from rannpde.studies.layer import Layer
-from rannpde.studies.study import FittedCurve, Sampling, Study, UnbiasedCurve, as_data
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, SmoothBump, WrittenFunction
 
 SMALL = Sampling(points_per_width=10, test_points=500)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rannpde.errors import InputError
-from rannpde.studies.study import as_data
+from rannpde.studies.cell import as_data
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, SmoothBump, Target, WrittenFunction
 
 TARGETS: list[Target] = [

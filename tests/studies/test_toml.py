@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from draws import draws
 from rannpde.errors import FileError, InputError
+from rannpde.studies.cell import Fit, Sampling
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS, chapters
-from rannpde.studies.study import Fit, Sampling
 from rannpde.studies.target import NavierStokes, PorousMedium, WrittenFunction
 from rannpde.studies.toml import TARGETS, parse_study, read_study
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rannpde.errors import FileError
 from rannpde.io import prepare_folder, write_whole
 from rannpde.plotting.style import style
+from rannpde.studies.cell import StudyCell
 from rannpde.studies.paper.findings import findings
 from rannpde.studies.run.records import Record, Records
 from rannpde.studies.run.runner import missing_cells, run_cells
@@ -22,7 +23,6 @@ from rannpde.studies.show.chapter import Chapter, Table
 from rannpde.studies.show.figures import render_figure, write_figure
 from rannpde.studies.show.opening import opening
 from rannpde.studies.show.progress import Display, title
-from rannpde.studies.study import StudyCell
 
 RECORDS_FILE = "records.sqlite"
 TERMINAL_COLUMNS = ("study", "curve", "slope", "95 % interval", "straight from", "reading")

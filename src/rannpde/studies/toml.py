@@ -30,17 +30,11 @@ from typing import Any, TypeVar
 from rannpde.errors import FileError, InputError, choose, reject, require, suggestion
 from rannpde.io import PathLike, read_toml
 from rannpde.pde.zoo.travelling_wave import TravellingWave
+from rannpde.studies.cell import LARGEST_INTEGER, Sampling, checked_seeds
+from rannpde.studies.curves import FittedCurve, MeasuredCurve, StudyCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS
-from rannpde.studies.study import (
-    LARGEST_INTEGER,
-    FittedCurve,
-    MeasuredCurve,
-    Sampling,
-    Study,
-    StudyCurve,
-    checked_seeds,
-)
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, Target, WrittenFunction
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from draws import covering
+from rannpde.studies.cell import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 from rannpde.studies.paper import limits
 from rannpde.studies.paper.catalogue import CHAPTERS
 from rannpde.studies.paper.findings import findings
@@ -21,7 +22,6 @@ from rannpde.studies.show.analysis import Series, collect
 from rannpde.studies.show.chapter import Chapter, doubling
 from rannpde.studies.show.figures import style
 from rannpde.studies.show.report import Page, Section, render_report, slope_table
-from rannpde.studies.study import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 
 
 def invented(cell: StudyCell) -> Result:

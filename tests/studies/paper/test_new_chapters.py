@@ -8,6 +8,7 @@ from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import HeavyTailed
 from rannpde.network.network import Network
+from rannpde.studies.cell import PathsCell
 from rannpde.studies.known_values import ControlValue, ReactionValue
 from rannpde.studies.paper import literal, unknowns
 from rannpde.studies.run.cell import result_from, result_text, run_cell
@@ -22,7 +23,6 @@ from rannpde.studies.run.records import Record
 from rannpde.studies.run.sobolev import SobolevRate
 from rannpde.studies.run.spectral import BANDS, WAVES, BandErrors, PlaneWaves
 from rannpde.studies.show.analysis import collect
-from rannpde.studies.study import PathsCell
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, WaveSolution
 from rannpde.theory.corollaries import paired_network

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.cell import result_from, result_text, run_cell
 from rannpde.studies.run.fit import FitResult, errors_of, training_points
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump, PorousMedium, WrittenFunction
 
 SMALL = Sampling(points_per_width=10, test_points=500)

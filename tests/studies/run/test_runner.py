@@ -18,10 +18,12 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import Failure, attempt, missing_cells, run_cells
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium
 
 SMALL = Sampling(points_per_width=10, test_points=300)
@@ -133,7 +135,8 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.target import PorousMedium
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import run_cells
-from rannpde.studies.study import Sampling, Study
+from rannpde.studies.cell import Sampling
+from rannpde.studies.study import Study
 
 STUDY = Study("kill", PorousMedium(3), Layer(scale=5.0), widths=(16, 32), seeds=tuple(range(16)),
               sampling=Sampling(test_points=300))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
+from rannpde.studies.curves import UnbiasedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.cell import result_from, result_text, run_cell
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Study, UnbiasedCurve
+from rannpde.studies.study import Study
 from rannpde.studies.target import SmoothBump
 
 

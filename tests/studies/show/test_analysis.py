@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rannpde.studies.curves import FittedCurve, UnbiasedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series, collect, fit_slope, line_test, paired_ratio, straight_tail
 from rannpde.studies.show.report import reading
-from rannpde.studies.study import FittedCurve, Study, UnbiasedCurve
+from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium, SmoothBump
 
 WIDTHS = np.array([16, 32, 64, 128, 256, 512])

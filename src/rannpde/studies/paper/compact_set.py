@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import FittedCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium
 
 FRACTION = 0.8

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rannpde.plotting.style import COLOURS, MARKERS
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, seeds
 from rannpde.studies.show.figures import ERROR_LABEL, Drawing, log_scale, panels
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump
 
 STUDIED_DIMENSIONS = tuple(range(1, 11))

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.studies.curves import MeasuredCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.generalisation import SampleError
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
 from rannpde.studies.show.figures import ERROR_LABEL, Drawing, error_curve, log_axes, panels
-from rannpde.studies.study import MeasuredCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import GaussianBump
 
 RULES = {"fixed": "N = 64", "root": "N = √M", "root-log": "N = √M log M"}

@@ -10,12 +10,14 @@ import numpy as np
 
 from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.plotting.style import COLOURS, MARKERS
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper import navier_stokes, porous_medium
 from rannpde.studies.show.analysis import Ratio, Series, paired_ratio
 from rannpde.studies.show.chapter import Chapter, Size, Table
 from rannpde.studies.show.figures import Drawing, log_scale, panels
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import NavierStokes, PorousMedium, Target
 
 BASE = "as in the paper"

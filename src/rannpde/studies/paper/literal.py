@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.paper import navier_stokes
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import FittedCurve
 from rannpde.studies.target import NavierStokes
 
 TABLE = 5000

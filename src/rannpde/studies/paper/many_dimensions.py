@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.plotting.style import COLOURS
+from rannpde.studies.cell import PathsCell
+from rannpde.studies.curves import PathsCurve
 from rannpde.studies.known_values import ControlValue, KnownValue, ReactionValue
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.paths import PathsResult
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, seeds
 from rannpde.studies.show.figures import Drawing, log_axes, log_scale, panels
-from rannpde.studies.study import PathsCell, PathsCurve, Study
+from rannpde.studies.study import Study
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from rannpde.plotting.style import COLOURS
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing, cost_drawing, error_drawings, panels
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import NavierStokes
 
 DEVIATIONS = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.studies.curves import MeasuredCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.operator_laws import OperatorLaw, SquareSource
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import MeasuredCurve, Study
+from rannpde.studies.study import Study
 
 _PROBLEMS = {"Laplace": SquareSource(), "Helmholtz, k = 20": SquareSource(20.0)}
 _LAWS = {

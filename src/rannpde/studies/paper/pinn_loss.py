@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rannpde.plotting.style import COLOURS, MARKERS
+from rannpde.studies.curves import MeasuredCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.measured import MeasuredResult
 from rannpde.studies.run.pinn import DELTA, PINN_KINDS, PinnLoss
@@ -14,7 +15,7 @@ from rannpde.studies.show.analysis import Series, fit_slope
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
 from rannpde.studies.show.figures import WIDTH_LABEL, Drawing, log_axes, panels
 from rannpde.studies.show.report import interval_text
-from rannpde.studies.study import MeasuredCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, TrueSolution, WaveSolution
 
 _SOLUTIONS: dict[str, TrueSolution] = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import CRUDE, Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, cost_drawing, error_drawings
-from rannpde.studies.study import FittedCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium
 
 FIRST_WIDTH = {1: 16, 2: 32, 3: 64, 4: 128, 5: 128}

@@ -10,11 +10,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from rannpde.arrays import Array
+from rannpde.studies.cell import PENALTY_RULES
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table
 from rannpde.studies.show.figures import ERROR_LABEL, Drawing, log_scale, panels
-from rannpde.studies.study import PENALTY_RULES, FittedCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium
 
 SCALE_PENALTY_DIMENSIONS = (2, 4)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.studies.curves import MeasuredCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.sobolev import SOBOLEV_KINDS, SobolevRate
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import MeasuredCurve, Study
+from rannpde.studies.study import Study
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, TrueSolution
 
 _SOLUTIONS: dict[str, TrueSolution] = {"Barenblatt, d = 2": SmoothBarenblatt(2), "periodic flow": PeriodicSolution()}

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from rannpde.plotting.style import COLOURS, MARKERS
+from rannpde.studies.curves import MeasuredCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.spectral import BANDS, BandErrors, PlaneWaves
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size
 from rannpde.studies.show.figures import Drawing, log_scale, panels
-from rannpde.studies.study import MeasuredCurve, Study
+from rannpde.studies.study import Study
 
 _LAWS = {
     "π of Theorem 1": ("pi", 5.0),

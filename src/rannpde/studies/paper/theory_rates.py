@@ -8,12 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from rannpde.plotting.style import COLOURS, MARKERS
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve, UnbiasedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling, seeds
 from rannpde.studies.show.figures import ERROR_LABEL, WIDTH_LABEL, Drawing, error_curve, log_axes, panels
-from rannpde.studies.study import FittedCurve, Sampling, Study, UnbiasedCurve
+from rannpde.studies.study import Study
 from rannpde.studies.target import SmoothBump
 
 DECAY = 0.25

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rannpde.pde.zoo.barenblatt import Barenblatt
+from rannpde.studies.cell import Sampling
+from rannpde.studies.curves import FittedCurve
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
 from rannpde.studies.show.figures import Drawing, comparison_drawing
 from rannpde.studies.show.report import interval_text, reading
-from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium
 
 UNKNOWN_DIMENSIONS = (4, 5)

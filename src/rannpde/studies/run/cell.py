@@ -6,11 +6,11 @@ import json
 from dataclasses import asdict
 
 from rannpde.errors import InputError, choose
+from rannpde.studies.cell import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 from rannpde.studies.run.fit import FitResult, run_fit
 from rannpde.studies.run.measured import MeasuredResult, run_measurement
 from rannpde.studies.run.paths import PathsResult, run_paths
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 
 Result = FitResult | UnbiasedResult | MeasuredResult | PathsResult
 

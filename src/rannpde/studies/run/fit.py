@@ -16,7 +16,7 @@ from rannpde.fitting.fit import fit
 from rannpde.fitting.normal import add_dense
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
-from rannpde.studies.study import Fit
+from rannpde.studies.cell import Fit
 from rannpde.studies.target import Target
 
 HELD_OUT_SHARE = 0.2

@@ -11,7 +11,7 @@ from rannpde.domains import Box
 from rannpde.errors import choose, positive_integer, require
 from rannpde.fitting.fit import fit
 from rannpde.network.features import FourierFeatures
-from rannpde.studies.study import MeasurementCell
+from rannpde.studies.cell import MeasurementCell
 
 WIDTH_RULES = ("fixed", "root", "root-log")
 _TEST_POINTS = 4000

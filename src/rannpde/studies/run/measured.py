@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 
 from rannpde.errors import require
+from rannpde.studies.cell import MeasurementCell
 from rannpde.studies.run.fit import check_measured
-from rannpde.studies.study import MeasurementCell
 
 MeasuredRows = tuple[tuple[float, ...], ...]
 """For each width the number of every realisation."""

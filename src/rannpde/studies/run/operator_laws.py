@@ -22,7 +22,7 @@ from rannpde.fitting.adaptive import adaptive_features
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed
 from rannpde.pde.trefftz.families import ExponentialFamily
-from rannpde.studies.study import MeasurementCell
+from rannpde.studies.cell import MeasurementCell
 from rannpde.studies.target import PlainTarget
 
 OPERATOR_LAWS = ("pi", "gaussian", "learned", "trefftz")

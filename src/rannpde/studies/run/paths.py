@@ -6,9 +6,9 @@ import time
 import warnings
 from dataclasses import dataclass
 
+from rannpde.studies.cell import PathsCell
 from rannpde.studies.known_values import KnownValue
 from rannpde.studies.run.fit import check_measured
-from rannpde.studies.study import PathsCell
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed
 from rannpde.network.network import Network
+from rannpde.studies.cell import MeasurementCell
 from rannpde.studies.run.nested import PooledLosses
-from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import (

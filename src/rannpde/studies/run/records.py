@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Any
 
 from rannpde.errors import FileError, InputError
+from rannpde.studies.cell import StudyCell
 from rannpde.studies.run.cell import Result, result_from, result_text
-from rannpde.studies.study import StudyCell
 
 APPLICATION_ID = 0x52414E4E
 """'RANN' in the header of our files: how a foreign SQLite file is recognised."""

@@ -11,7 +11,7 @@ from rannpde.errors import choose, positive_integer, require
 from rannpde.fitting.fit import fit
 from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import FourierFeatures
-from rannpde.studies.study import MeasurementCell
+from rannpde.studies.cell import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.losses import derivatives_of
 

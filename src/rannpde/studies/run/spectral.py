@@ -16,7 +16,7 @@ from rannpde.fitting.adaptive import PASSES, adaptive_features
 from rannpde.fitting.fit import fit
 from rannpde.network.features import FourierFeatures
 from rannpde.network.laws import HeavyTailed
-from rannpde.studies.study import MeasurementCell
+from rannpde.studies.cell import MeasurementCell
 from rannpde.studies.target import PlainTarget
 
 _LAWS = ("pi", "gaussian", "adapted")

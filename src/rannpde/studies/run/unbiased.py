@@ -8,8 +8,8 @@ from math import sqrt
 
 from rannpde.errors import require
 from rannpde.network.laws import HeavyTailed
+from rannpde.studies.cell import Unbiased
 from rannpde.studies.run.fit import check_measured
-from rannpde.studies.study import Unbiased
 from rannpde.studies.target import TheoremTarget
 from rannpde.theory import best_estimator, estimator, measured_errors
 

@@ -17,12 +17,14 @@ from scipy import stats
 
 from rannpde.arrays import Array
 from rannpde.rounding import ROUNDED
+from rannpde.studies.cell import Fit, MeasurementCell, StudyCell
+from rannpde.studies.curves import StudyCurve
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.measured import MeasuredResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Fit, MeasurementCell, Study, StudyCell, StudyCurve
+from rannpde.studies.study import Study
 
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""

@@ -11,10 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
+from rannpde.studies.cell import StudyCell
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.runner import Failure
-from rannpde.studies.study import StudyCell
 
 PLAIN_INTERVAL = 15.0
 """Seconds between lines when the output is not a terminal."""

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from rannpde.studies.cell import as_data
 from rannpde.studies.show.analysis import CRUDE, FEWEST_FOR_A_RATE, Series, Slope
 from rannpde.studies.show.chapter import Chapter, Table
 from rannpde.studies.show.figures import Drawing, inline_svg
 from rannpde.studies.show.markup import bullets, compact, document, machine, table_of
-from rannpde.studies.study import as_data
 
 RATE = -0.5
 """The exponent of Theorem 1."""
