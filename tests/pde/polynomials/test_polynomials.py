@@ -11,7 +11,7 @@ import rannpde as rp
 from draws import draws
 from rannpde.errors import InputError
 from rannpde.pde.functional_values import FunctionalRule
-from rannpde.pde.polynomials.marching import is_causal
+from rannpde.pde.polynomials.method_of_steps import is_causal
 from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem
 from rannpde.pde.statement.reading import infer_fields, read

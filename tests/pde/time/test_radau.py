@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rannpde.pde.monitor import Status
-from rannpde.pde.problem.data import Clock
+from rannpde.pde.problem.step_limit import StepLimit
 from rannpde.pde.time.dynamics import DenseJacobian
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.radau import RadauCollocation
@@ -95,11 +95,14 @@ def test_time_derivatives_are_those_of_the_polynomials(order):
     assert np.abs(path(times, order)[:, same] - wanted).max() < 1e-6
 
 
-def test_steps_end_just_before_breaks_and_pass_few_lengths():
-    clock = Clock(np.linspace(0, 3, 301), 10.0 * np.linspace(0, 3, 301), (1.25,), lengths_per_step=4.0)
-    path = TimeIntegrator(1e-6, longest_step=clock.longest_step).run(Pendulum(), (0.0, 3.0), np.array([1.0, 0.0]))
+def test_steps_end_just_before_breaks_and_are_as_short_as_the_data_ask():
+    limit = StepLimit(np.linspace(0, 3, 301), np.where(np.arange(300) < 200, 0.4, 0.01), (1.25,))
+    path = TimeIntegrator(1e-6, longest_step=limit.longest_step).run(Pendulum(), (0.0, 3.0), np.array([1.0, 0.0]))
     assert np.abs(np.array(path.times) - 1.25).min() < 1e-9
-    assert np.diff(path.times).max() <= 0.4 + 1e-9
+    steps, begins = np.diff(path.times), np.array(path.times[:-1])
+    assert steps.max() <= 0.4 + 1e-9
+    assert steps[begins > 2.0].max() <= 0.01 + 1e-9
+    assert steps[begins < 1.9].max() > 0.1
 
 
 def test_smaller_tolerances_give_smaller_errors_in_proportion():

@@ -18,8 +18,8 @@ from rannpde.pde.functional_values import FunctionalRule
 from rannpde.pde.functions import ExactSolution
 from rannpde.pde.gauss_newton import Descent, GaussNewton
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.polynomials.marching import is_causal, march
 from rannpde.pde.polynomials.mesh import field_roots, first_edges
+from rannpde.pde.polynomials.method_of_steps import is_causal, solve_by_steps
 from rannpde.pde.polynomials.settings import PolynomialSettings
 from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem, relative_size, row_lengths
@@ -150,7 +150,7 @@ class AdaptivePolynomials:
 
     def _solve(self, system: PolynomialSystem, before: PiecewiseTensor | None) -> Descent:
         if self.causal:
-            return march(system)
+            return solve_by_steps(system)
         constants = [system.space.constant(np.full(len(self.problem.fields), value)) for value in (0.0, 1.0)]
         start = before if before is not None else self.guess
         guesses = constants if start is None else [system.space.interpolate(start)]

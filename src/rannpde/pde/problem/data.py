@@ -8,31 +8,25 @@ here, to find where the data vary and how fast.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
-from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.statement.expression import Expression, evaluate
-from rannpde.pde.statement.kinks import kink_places
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
-GRID_TIMES, SAMPLE_POINTS = 2**15, 12
-"""Times of the fine grid, and points at which it is sampled: a pulse of 1e-3 of the duration spans thirty of the times.
-"""
-JUST_BEFORE = 1e-13
-"""Time integration stops this fraction of the duration before a break in time: no stage may lie on the break itself."""
 GRID_CELLS = {1: 2**16, 2: 2**9, 3: 2**6}
 """Cells per axis of the fine grid in all coordinates; in more dimensions the data are not sampled."""
-CONCENTRATED_FRACTION = 0.1
+CONCENTRATED_FRACTION = MUCH_SMALLER
 """Data are concentrated when half of their variation lies in this fraction of the domain."""
 
 JUMP_FRACTION = 0.25
@@ -57,86 +51,12 @@ def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]
     return list(parts)
 
 
-# --------------------------------------------------------------------------------------------------------- in time
-
-
 def timed_parts(evolution: Evolution) -> list[sympy.Expr]:
     """Return all parts of the equations and boundary conditions that depend on time explicitly."""
     problem, time = evolution.problem, evolution.clock
     expressions = [part for rate in evolution.rates.values() for part in rate.parts]
     expressions += [term.expression for term in problem.constraints if term.kind == "boundary"]
     return [part for part in data_parts(expressions, set(problem.vocabulary.symbols)) if time in part.free_symbols]
-
-
-@dataclass(frozen=True, eq=False)
-class Clock:
-    """The time scale of the data.
-
-    times (K,), passed (K,) : the number of time scales that have passed; breaks : times at which the data jump or have
-    kinks
-    """
-
-    times: Array = field(default_factory=lambda: np.zeros(0))
-    passed: Array = field(default_factory=lambda: np.zeros(0))
-    breaks: tuple[float, ...] = ()
-    lengths_per_step: float = np.inf
-
-    @classmethod
-    def of(cls, evolution: Evolution, lengths_per_step: float) -> Clock:
-        """Return the time scale of everything in the equations and boundary conditions that depends on time
-        explicitly."""
-        parts = timed_parts(evolution)
-        if not parts:
-            return cls()
-        start, end = evolution.domain.time
-        times = np.linspace(start, end, GRID_TIMES + 1)
-        places = evolution.domain.space.sample(SAMPLE_POINTS, rng=0)
-        inverse = np.zeros(len(times))
-        for value in evolution.values(parts, evolution.known(times[:, None], places.T[None])):
-            values = np.broadcast_to(value, (len(times), len(places)))
-            inverse = np.maximum(inverse, _inverse_lengths(np.nan_to_num(values), times[1] - times[0]))
-        passed = np.append(0.0, np.cumsum(0.5 * (inverse[1:] + inverse[:-1]) * np.diff(times)))
-        return cls(times, passed, tuple(_breaks(parts, evolution, times)), lengths_per_step)
-
-    def longest_step(self, now: float) -> float:
-        """Return the longest step from that time that passes no more time scales than allowed, and no break."""
-        if not len(self.times):
-            return np.inf
-        margin = JUST_BEFORE * (self.times[-1] - self.times[0])
-        ahead = [when - margin for when in self.breaks if when - 2 * margin > now]
-        allowed = np.interp(now, self.times, self.passed) + self.lengths_per_step
-        if allowed < self.passed[-1]:
-            ahead.append(float(np.interp(allowed, self.passed, self.times)))
-        return max(min(ahead) - now, margin) if ahead else np.inf
-
-
-def _inverse_lengths(values: Array, step: float) -> Array:
-    """Return 1/ℓ in time (K,), the largest over the columns of values (K, P): |g'|/U + √(|g''|/U), U half the range."""
-    span = 0.5 * float(np.ptp(values))
-    if not span > 1e-12 * float(np.abs(values).max()):
-        return np.zeros(len(values))
-    slope = np.abs(np.gradient(values, step, axis=0)) / span
-    bend = np.abs(np.gradient(np.gradient(values, step, axis=0), step, axis=0)) / span
-    return (slope + np.sqrt(bend)).max(axis=1)
-
-
-def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iterator[float]:
-    """Iterate over the zeros of arguments of sign, abs, max, … that depend on time alone."""
-    time = evolution.clock
-    breaks: set[float] = set()
-    for part in parts:
-        for inner in kink_places(part):
-            if inner.free_symbols != {time}:
-                continue
-
-            def value(t: float, inner: sympy.Expr = inner) -> float:
-                return float(evolution.values([inner], {time: np.array([t])})[0][0])
-
-            values = np.broadcast_to(evolution.values([inner], {time: times})[0], times.shape)
-            for place in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-                breaks.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
-            breaks |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
-    yield from sorted(when for when in breaks if times[0] < when < times[-1])
 
 
 # -------------------------------------------------------------------------------------------------------- in space

@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from rannpde.pde.tolerance import MUCH_SMALLER
+
 Factors = TypeVar("Factors")
 Payload = TypeVar("Payload")
 
@@ -39,22 +41,19 @@ class StepControl:
     most_steps, judged_after : an integration ends after the first number of steps, or when after the second number
         it would need more than the first at its pace: a wave that grows at an outflow went on for minutes; layers in
         time take some dozen small steps, not a thousand
-    scales_per_step : the most time scales of the data that one step may span, or a short pulse is stepped over (a
-        source of width 5e-4 that comes and goes)
     scipy_share : share of the tolerance that SciPy's integrators get: they bound the error of a step, entry by entry,
         and errors add up over the steps (measured on heat and transport)
     """
 
     newton_iterations: int = 12
     growth: float = 6.0
-    shrink: float = 0.1
+    shrink: float = MUCH_SMALLER
     safety: float = SAFETY
     rounding: float = 50 * float(np.finfo(float).eps)
     blow_up: float = 1e6
     blow_up_step: float = 1e-3
     most_steps: int = 100_000
     judged_after: int = 1000
-    scales_per_step: float = 4.0
     scipy_share: float = 0.03
 
 

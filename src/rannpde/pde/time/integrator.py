@@ -25,6 +25,11 @@ SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
 INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
 
 
+def unlimited(time: float) -> float:
+    """No limit of steps."""
+    return np.inf
+
+
 @dataclass(frozen=True)
 class TimeIntegrator:
     """How to integrate.
@@ -41,11 +46,12 @@ class TimeIntegrator:
         relative
     store : what is stored of a step
     most_evaluations : of the rates; an integration that would need more at its pace is given up
+    stages : of "RadauIIA"; those that are fastest at ``tol`` unless given
     """
 
     tol: float
     control: StepControl = field(default_factory=StepControl)
-    longest_step: Callable[[float], float] = lambda time: np.inf
+    longest_step: Callable[[float], float] = unlimited
     integrator: str = "RadauIIA"
     events: Mapping[str, Event] = field(default_factory=dict)
     notice: Callable[[int, float], Status | None] | None = None
@@ -53,6 +59,7 @@ class TimeIntegrator:
     amplitude: Callable[[float, float], float] | None = None
     store: Callable[[LegendreStep], DenseStep] = lambda step: step
     most_evaluations: float = np.inf
+    stages: int | None = None
 
     def run(
         self,
@@ -112,7 +119,7 @@ class TimeIntegrator:
         if self.integrator == "RadauIIA":
             solver = RadauCollocation(
                 fun, time[0], state, time[1],
-                dynamics=system, tol=self.tol, stages=stages_for(self.tol),
+                dynamics=system, tol=self.tol, stages=self.stages or stages_for(self.tol),
                 control=self.control, first_step=first_step,
             )  # fmt: skip
             solver.h *= self.first_step_factor

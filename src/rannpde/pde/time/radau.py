@@ -34,8 +34,6 @@ SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
 half of the margin of safety, and a step that could be longer by no more than that margin stays."""
 LAST_STEP = SAFETY**-0.5
 """A step that reaches the end if it is lengthened by this factor, half of the margin of safety, is."""
-LEAST_ERROR = 1e-4
-"""Share of the tolerance below which an error counts as this much, or the next step would rest on rounding."""
 
 
 class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
@@ -110,8 +108,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
                 continue
             series = np.concatenate([np.zeros_like(self.y)[:, None], stages], axis=1) @ self.tableau.legendre.T
             error = self._error(series)
-            counted = max(error, LEAST_ERROR * self.tol)
-            factor = step_factor(self.tol, counted, len(self.tableau) + 1, self.control.safety)
+            factor = step_factor(self.tol, error, len(self.tableau) + 1, self.control.safety)
             if error > self.tol:
                 self.h = h * min(max(factor, self.control.shrink), 0.8)
                 continue

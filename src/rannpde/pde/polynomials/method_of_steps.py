@@ -97,7 +97,7 @@ class _LastCell:
         return residual / self.lengths, jacobian / self.lengths[:, None]
 
 
-def march(system: PolynomialSystem) -> Descent:
+def solve_by_steps(system: PolynomialSystem) -> Descent:
     """Solve cell by cell; where Newton's method fails in a cell, the rest keeps the last values."""
     space, fields = system.space, len(system.fields)
     (edges,), (degree,) = space.edges, space.degrees
