@@ -10,6 +10,8 @@ ROUNDED = 2**12 * EPS
 """9e-13: numbers that went through some thousand operations without cancellation agree to this relative difference."""
 COMPUTED = 2**22 * EPS
 """9e-10: formulas with differences, roots or quotients, which lose digits by cancellation, agree to this."""
+HALF_DIGITS = EPS**0.5
+"""1.5e-8: half of the digits, which difference quotients and roots of sums of squares leave."""
 
 
 def difference_step(order: int = 1) -> float:

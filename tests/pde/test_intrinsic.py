@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import dawsn
 
 import rannpde as rp
-from draws import covering, draws
+from draws import covering, draws, some
 from rannpde.pde.functions import Zero
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, turning_amplification, wavenumbers
 
@@ -75,7 +75,7 @@ def test_a_turning_point_amplifies_with_outflow_at_both_ends_only():
 
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
-@pytest.mark.parametrize(("wavenumber", "tol"), covering([37, 311.7, 500, 1234.5], [1e-2, 1e-6]))
+@pytest.mark.parametrize(("wavenumber", "tol"), some(covering([37, 311.7, 500, 1234.5], [1e-2, 1e-6]), 2))
 def test_oscillations_that_the_data_do_not_show_are_resolved(wavenumber, tol):
     """u_xx + k² u = 1 has smooth data and a solution of k/2π waves; unresolved, it once "converged" with error 0.94."""
     k = wavenumber
@@ -88,7 +88,7 @@ def test_oscillations_that_the_data_do_not_show_are_resolved(wavenumber, tol):
 
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
-@pytest.mark.parametrize(("lower", "epsilon"), covering([-1.0, -0.7], [0.1, 0.05, 0.03, 0.02, 0.01, 0.001]))
+@pytest.mark.parametrize(("lower", "epsilon"), some(covering([-1.0, -0.7], [0.1, 0.05, 0.03, 0.02, 0.01, 0.001]), 3))
 def test_outflow_at_both_ends_is_right_or_undetermined(epsilon, lower):
     """ε u'' = x u': layers at both ends, and between them a constant that exponentially small remainders determine."""
     ends = {"lower": rp.On(f"x={lower:g}", "u = 0"), "upper": rp.On("x=1", "u = 1")}
@@ -180,8 +180,8 @@ def turning_box(eps, wall, tol, length=1.0):
 
 @pytest.mark.parametrize(
     ("eps", "wall", "tol", "length"),
-    [(0.1, "none", 1e-2, 1.0), (0.05, "none", 1e-3, 0.3), (0.02, "none", 1e-2, 1.0), (0.01, "none", 1e-4, 7.0),
-     (0.05, "values", 1e-3, 1.0)],
+    some([(0.1, "none", 1e-2, 1.0), (0.05, "none", 1e-3, 0.3), (0.02, "none", 1e-2, 1.0), (0.01, "none", 1e-4, 7.0),
+          (0.05, "values", 1e-3, 1.0)], 3),
 )  # fmt: skip
 def test_outflow_at_both_ends_of_a_box_is_right_or_undetermined(eps, wall, tol, length):
     solution, error = turning_box(eps, wall, tol, length)
@@ -189,4 +189,6 @@ def test_outflow_at_both_ends_of_a_box_is_right_or_undetermined(eps, wall, tol, 
         assert error < max(tol, 10 * solution.estimate)
     else:
         assert solution.status is rp.Status.UNDETERMINED
-    assert solution.converged == (eps > 0.03 or wall == "values")
+    rounding = np.finfo(float).eps * np.exp(0.5 / eps)  # as barriers amplify it: between both, either is right
+    assert solution.converged or not (eps > 0.03 or wall == "values")
+    assert not solution.converged or rounding < tol or wall == "values"

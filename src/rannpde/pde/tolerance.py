@@ -6,6 +6,10 @@ Adaptive refinement makes the error of space meet what the other two leave. Ever
 
 from __future__ import annotations
 
+MUCH_SMALLER = 0.1
+"""An order of magnitude: what is smaller by this factor is neglected beside the other, and what is not is comparable
+with it. This is the one meaning of "much smaller" in all rules."""
+
 TIME_SHARE = 0.3
 """Share of the tolerance for the time integration: its work grows like tol^(-1/8) for the order used, that of space
 like log(1/tol) in each dimension, so that time gets less than half."""
@@ -20,6 +24,9 @@ kinks that are carried around, whose error in time falls like √tol, a factor o
 GAIN = 0.8
 """Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
 rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
+FINER_FACTOR = 2.0
+"""Factor of the difference of two solutions, the finer of which is believed, in a bound of its error: it covers two
+errors of one size that cancel by half."""
 ESTIMATOR_FACTOR = 3.0
 """Factor of estimates by the difference of solutions that have part of their errors in common, and of bounds for such
 differences. Behind a step and at re-entrant edges errors were two to four times the difference of two iterations, over
@@ -30,15 +37,27 @@ problems that are well posed have constants of stability below it."""
 
 RESIDUAL_TOLERANCE = 1e-2
 """Largest relative residual, on points that were not used, of what may be called a solution."""
+STRONG_RESIDUAL_TOLERANCE = 1e-3
+"""The same where the residual of the strong form is what is minimised, by least squares: in its maximum over cells, and
+on points that were not used."""
+SAME_SOLUTION = RESIDUAL_TOLERANCE
+"""Functions that differ by less, relative to their size, approximate one solution; what differs by more may not be
+determined. Values of a field that differ by less than this share of its range count as the same."""
 UNSOLVED_RESIDUAL = 0.3
 """With a larger relative residual, where a third of the terms of an equation are left, nothing is solved."""
 
-NONLINEAR_SHARE = 0.1
+NONLINEAR_SHARE = MUCH_SMALLER
 """Share of the second-order part in a change up to which a linearisation predicts it, and Newton's method converges
 quadratically: the ratio of one of its steps to the step before."""
 LINEAR_CHANGE = NONLINEAR_SHARE**0.5
 """Relative change of a function whose second-order part, of the size of its square, is that share."""
 
+CONDITION_WEIGHT = 10.0
+"""Weight of conditions and of continuity relative to equations in least squares of the strong form: in the plane 10 to
+100 differ little, 1 and 1000 lose a factor of 3; non-linear Poisson gains up to a digit over weight 1."""
+TAIL_START = 0.875
+"""Coefficients of an expansion beyond this share of its highest order, the last eighth, are its tail: the truncation
+error is smaller."""
 UNIFORM_SHARE = 0.2
 """Share of samples of a density that is uniform instead (a defensive mixture), so that what the density does not know
 of is still found; the others are at most a quarter more dense for it."""

@@ -326,14 +326,14 @@ def test_an_evolution_on_a_shape_is_identified_and_kept(disc, tmp_path):
 
 
 @pytest.mark.parametrize(("force", "same"), [("sin(9*t)", True), ("sin(w*t)", False)])
-def test_the_time_scale_of_data_is_estimated_once_where_no_unknown_changes_it(force, same):
+def test_the_step_limit_of_data_is_found_once_where_no_unknown_changes_it(force, same):
     from rannpde.pde.lines.sensitivities.dependence import ParametricDependence
 
     conditions = {"start": rp.On("t=0", "u = 0"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
     conditions["sensor"] = rp.Data([[0.5, 0.5], [0.7, 0.5]], [1.0, 1.0], "u", noise=0.1)
     unknown = {"k": rp.Unknown(1.0)} | ({} if same else {"w": rp.Unknown(9.0)})
     problem = rp.Problem(f"u_t = k*u_xx + {force}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, unknown=unknown)
-    assert (ParametricDependence.of(problem, weak=True).time_scale(4.0) is not None) == same
+    assert (ParametricDependence.of(problem, weak=True).step_limit(1e-6) is not None) == same
 
 
 def test_an_initial_state_that_vanishes_where_it_is_known():

@@ -15,7 +15,6 @@ from rannpde.pde.lines.tensor.incompressible import flow_of
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.checks import ConditionWarning
-from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component
 
 X, Y, T = sympy.symbols("x y t")
@@ -81,7 +80,7 @@ def through():
 
 def modes_of(problem, tol=1e-5, seed=0):
     flow = flow_of(problem)
-    settings = IterationSettings(tol, LinesTuning(), Monitor(), Clock())
+    settings = IterationSettings(tol, LinesTuning(), Monitor(), None)
     products = TensorDiscretisation(flow.evolution, settings, np.random.default_rng(seed), flow)
     return StokesModes(flow, products.system(tol))
 

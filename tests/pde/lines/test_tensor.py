@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pytest
 
+from draws import FULL
 from rannpde.domains import Box, SpaceTime
 from rannpde.errors import InputError
 from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.features.resolution import Resolution
 from rannpde.pde.lines.method import Lines, discretisation, tensor_fits
-from rannpde.pde.lines.settings import IterationSettings
+from rannpde.pde.lines.settings import IterationSettings, data_step_limit
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.kronecker import CoupledBlock, FieldBlock, KroneckerSolve, SchurFactors
@@ -22,7 +23,6 @@ from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On, Periodic
-from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component, EndRow, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution
@@ -160,7 +160,7 @@ def test_components_that_share_eigenvectors_are_solved_together():
 
 def made(problem: Problem, tol: float = 1e-5) -> TensorSystem:
     evolution = evolution_form(problem)
-    settings = IterationSettings(tol, LinesTuning(), Monitor(), Clock.of(evolution, 4.0))
+    settings = IterationSettings(tol, LinesTuning(), Monitor(), data_step_limit(evolution, tol))
     return TensorDiscretisation(evolution, settings, np.random.default_rng(0)).system(tol)
 
 
@@ -263,7 +263,7 @@ def test_each_axis_has_lengths_of_its_own():
         {"start": On("t=0", "u = sin(20*pi*x)*sin(pi*y)"), "walls": On("boundary", "u = 0")},
     )
     evolution = evolution_form(problem)
-    settings = IterationSettings(1e-6, LinesTuning(), Monitor(), Clock())
+    settings = IterationSettings(1e-6, LinesTuning(), Monitor(), None)
     fine, coarse = (line.resolution.lengths_across for line in resolutions_of_data(evolution, settings))
     assert 10 < fine / coarse < 20
     shape = made(problem).shapes["u"]
@@ -392,24 +392,24 @@ def oblique_diffusion() -> Problem:
 
 
 WHOLE = {
-    "heat": (zoo("heat", dim=2), 1e-9),
-    "heat in a cube": (zoo("heat", dim=3), 1e-6),
-    "anisotropic": (anisotropic(), 1e-7),
-    "burgers": (burgers(), 1e-6),
-    "wave": (wave(), 1e-6),
-    "variable heat": (variable_heat(), 1e-8),
-    "mixed": (mixed(), 1e-8),
-    "Neumann wave": (neumann_wave(), 1e-7),
-    "Schroedinger": (schroedinger(), 1e-6),
-    "every condition": (cube_with_every_condition(), 1e-6),
-    "oblique diffusion": (oblique_diffusion(), 1e-8),
+    "heat": (partial(zoo, "heat", dim=2), 1e-9),
+    "heat in a cube": (partial(zoo, "heat", dim=3), 1e-6),
+    "anisotropic": (anisotropic, 1e-7),
+    "burgers": (burgers, 1e-6),
+    "wave": (wave, 1e-6),
+    "variable heat": (variable_heat, 1e-8),
+    "mixed": (mixed, 1e-8),
+    "Neumann wave": (neumann_wave, 1e-7),
+    "Schroedinger": (schroedinger, 1e-6),
+    "every condition": (cube_with_every_condition, 1e-6 if FULL else 1e-3),
+    "oblique diffusion": (oblique_diffusion, 1e-8),
 }
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_tolerance_is_kept_and_the_estimate_is_honest(name):
-    problem, tol = WHOLE[name]
-    solution = solve(problem, tol=tol, rng=1, method=BY_PRODUCTS)
+    make, tol = WHOLE[name]
+    solution = solve(make(), tol=tol, rng=1, method=BY_PRODUCTS)
     assert "products" in solution.method.label
     error = worst(solution)
     assert solution.converged
@@ -425,8 +425,9 @@ def test_draws_differ_and_are_reproducible():
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("problem", [mixed(), variable_heat(), wave()], ids=["mixed", "variable heat", "wave"])
-def test_saved_and_loaded_solutions_are_equal(problem, tmp_path):
+@pytest.mark.parametrize("make", [mixed, variable_heat, wave])
+def test_saved_and_loaded_solutions_are_equal(make, tmp_path):
+    problem = make()
     solution = solve(problem, tol=1e-4, rng=0)
     loaded = load(solution.save(tmp_path / "solution.rann"))
     points = problem.domain.sample(100, rng=1)
@@ -496,9 +497,7 @@ def steepening() -> Problem:
 
 def products_for(problem: Problem, tol: float) -> TensorDiscretisation:
     form = evolution_form(problem)
-    return TensorDiscretisation(
-        form, IterationSettings(tol, LinesTuning(), Monitor(), Clock()), np.random.default_rng(0)
-    )
+    return TensorDiscretisation(form, IterationSettings(tol, LinesTuning(), Monitor(), None), np.random.default_rng(0))
 
 
 def test_a_first_pass_refines_its_axes_where_fronts_arise():

@@ -22,8 +22,6 @@ from rannpde.pde.tolerance import GAIN
 ResolutionT = TypeVar("ResolutionT")
 ERROR_SHARE = 1 / float(np.sqrt(2))
 """The error of one of two solutions over their difference, where their errors are independent and of one size."""
-SAME_SOLUTION = 1e-2
-"""Realisations that differ by less approximate one solution; what differs by more may not be determined."""
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):

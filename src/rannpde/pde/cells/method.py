@@ -10,7 +10,6 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
-from rannpde.pde.adaptivity.loop import SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
 from rannpde.pde.cells.model import CellsModel, CellsTimeModel
@@ -26,7 +25,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, loss_integrals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
-from rannpde.pde.tolerance import UNSOLVED_RESIDUAL
+from rannpde.pde.tolerance import SAME_SOLUTION, UNSOLVED_RESIDUAL
 from rannpde.threads import one_thread
 
 

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE
 from rannpde.pde.tolerance import (
+    ALGEBRA_SHARE,
+    CONDITION_WEIGHT,
     ESTIMATOR_FACTOR,
     GAIN,
     ILL_POSED_RATIO,
+    MUCH_SMALLER,
     PILOT_TOLERANCE,
     RESIDUAL_TOLERANCE,
+    STRONG_RESIDUAL_TOLERANCE,
     TOLERANCE_REDUCTION,
+    UNSOLVED_RESIDUAL,
 )
 
 NEWTON_CONVERGED = 1e-6
@@ -49,9 +54,9 @@ class CellsTuning:
 
     Weights of rows:
 
-    condition_weight : of conditions and of continuity constraints relative to equations; 10 to 100 differ
-        little in the plane, 1 and 1000 lose a factor of 3; in three dimensions a cell has more constraints than
-        functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that with 1
+    condition_weight : of conditions and of continuity constraints relative to equations; in three dimensions a cell
+        has more constraints than functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that
+        with 1
     corner_exponent : power of the distance from a re-entrant corner that multiplies rows near it, twice that for
         conditions; behind a backward-facing step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the
         corner
@@ -76,8 +81,8 @@ class CellsTuning:
         one iteration gets, and 0.99 is one digit
     max_threshold_reduction : the threshold falls where no cell is marked and iterations still differ, to this fraction
         of the largest residual at most
-    tail_fraction, anisotropy_threshold : a cell is split across an axis whose Legendre coefficients beyond
-        tail_fraction times the degree hold at least anisotropy_threshold of the largest such tail
+    anisotropy_threshold : a cell is split across an axis whose last Legendre coefficients (TAIL_START) hold at least
+        this share of the largest such tail
     curvature_threshold : a clipped cell in three dimensions is split across axes along which the second derivative is
         at least this fraction of the largest
     crease_levels : how often marked cells at re-entrant edges of solids are split in one iteration; there are many of
@@ -135,11 +140,11 @@ class CellsTuning:
     trace_degree_reduction: tuple[int, int, int] = (0, 0, 1)
     trace_cutoff: float = 1e-9
 
-    condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
+    condition_weight: tuple[float, float, float] = (CONDITION_WEIGHT, CONDITION_WEIGHT, 1.0)
     corner_exponent: float = 0.5
     largest_contrast_weight: float = 1e6
     outflow_exponent: float = 2.0
-    outflow_misfit: float = 0.3
+    outflow_misfit: float = UNSOLVED_RESIDUAL
 
     degree: tuple[float, float] = (7.0, 0.8)
     max_degree: tuple[int, int, int] = (20, 16, 9)
@@ -148,9 +153,8 @@ class CellsTuning:
 
     marking_factor: float = 20.0
     theta: float = 0.99
-    max_threshold_reduction: float = 0.06
-    tail_fraction: float = 0.6
-    anisotropy_threshold: float = 0.1
+    max_threshold_reduction: float = MUCH_SMALLER
+    anisotropy_threshold: float = MUCH_SMALLER
     curvature_threshold: float = 0.3
     crease_levels: int = 2
     max_cells: tuple[int, int, int] = (4000, 1500, 300)
@@ -161,11 +165,11 @@ class CellsTuning:
 
     singular_estimator_factor: float = ESTIMATOR_FACTOR
     residual_gain_factor: float = ESTIMATOR_FACTOR
-    min_gain: float = 0.02
-    min_gain_in_time: float = 0.3
-    cell_residual_tolerance: float = 1e-3
+    min_gain: float = ALGEBRA_SHARE
+    min_gain_in_time: float = 1 / ESTIMATOR_FACTOR
+    cell_residual_tolerance: float = STRONG_RESIDUAL_TOLERANCE
     residual_tolerance: float = RESIDUAL_TOLERANCE
-    residual_tolerance_in_time: float = 0.1
+    residual_tolerance_in_time: float = RESIDUAL_TOLERANCE / MUCH_SMALLER
     gain_floor: float = 1e-9
     max_rounded_iterations: int = 3
     undetermined_ratio: float = ILL_POSED_RATIO

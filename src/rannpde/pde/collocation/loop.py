@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, AdaptiveLoop, AdaptiveRecord
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.collocation.layers import NonRidgeLayer
 from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
-from rannpde.pde.tolerance import ESTIMATOR_FACTOR
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, SAME_SOLUTION
 
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN, ILL_POSED_RATIO, UNIFORM_SHARE, UNSOLVED_RESIDUAL
+from rannpde.pde.tolerance import (
+    CONDITION_WEIGHT,
+    ESTIMATOR_FACTOR,
+    GAIN,
+    ILL_POSED_RATIO,
+    MUCH_SMALLER,
+    STRONG_RESIDUAL_TOLERANCE,
+    UNIFORM_SHARE,
+    UNSOLVED_RESIDUAL,
+)
 
 MIN_REDUCTION = GAIN**3
 """Residuals and differences fall by GAIN where the cost of a solve doubles, which is the cube of the width: this is for
@@ -29,7 +38,7 @@ class PlacementTuning:
     """
 
     slopes: tuple[float, float] = (0.3, 3.5)
-    isotropic_fraction: float = 0.1
+    isotropic_fraction: float = UNIFORM_SHARE
     isotropic_slope: float = 2.0
     sharpness: float = 1.5
     uniform_fraction: float = UNIFORM_SHARE
@@ -122,8 +131,7 @@ class CollocationTuning:
     lengths_to_scale, lengths_to_width : the first search begins at this multiple of the data's own rate, with this many
         neurons per length (sin 10πx sin 10πy, of rate 8, needs a scale of 2 to 3 and 1600 neurons)
 
-    condition_weight : weight of conditions relative to equations after balancing; non-linear Poisson gains up to a
-        digit over weight 1
+    condition_weight : weight of conditions relative to equations after balancing
     points_per_column : collocation points inside per column; conditions have one per column together
     focus_fraction : fraction of points and neurons where the data vary, if that is concentrated (a load of width 1e-4)
     candidates_per_point : candidates sampled for each point that a density keeps
@@ -136,10 +144,10 @@ class CollocationTuning:
     ill_posed_ratio: float = ILL_POSED_RATIO
     ill_posed_factor: float = 5.0
     unsolved_residual: float = UNSOLVED_RESIDUAL
-    similar_residual_ratio: float = 10.0
+    similar_residual_ratio: float = 1 / MUCH_SMALLER
     min_reduction: float = MIN_REDUCTION
     undetermined_ratio: float = 1e5
-    residual_tolerance: float = 1e-3
+    residual_tolerance: float = STRONG_RESIDUAL_TOLERANCE
 
     search_width: int = 400
     search_solves: int = 12
@@ -148,11 +156,11 @@ class CollocationTuning:
     lengths_to_scale: float = 0.3
     lengths_to_width: int = 15
 
-    condition_weight: float = 10.0
+    condition_weight: float = CONDITION_WEIGHT
     points_per_column: int = 3
     focus_fraction: float = 0.3
     candidates_per_point: int = 2
-    placement_residual: float = 3e-3
+    placement_residual: float = STRONG_RESIDUAL_TOLERANCE
 
     placement: PlacementTuning = field(default_factory=PlacementTuning)
     growing: GrowingTuning = field(default_factory=GrowingTuning)

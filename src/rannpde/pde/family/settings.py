@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import MUCH_SMALLER, SAME_SOLUTION
+
 
 @dataclass(frozen=True)
 class FamilySettings:
@@ -27,11 +29,11 @@ class FamilySettings:
 
     points: int = 1500
     most_solves: int = 300
-    member_share: float = 0.1
+    member_share: float = MUCH_SMALLER
     checks: int = 2
-    smallest_share: float = 0.01
+    smallest_share: float = SAME_SOLUTION
     believed_decay: float = 0.5
-    noise_level: float = 10.0
+    noise_level: float = 1 / MUCH_SMALLER
     first_levels: int = 4
     judged_values: int = 256
     table_degree: int = 12

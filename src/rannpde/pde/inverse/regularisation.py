@@ -19,11 +19,13 @@ from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.pde.inverse.unknowns import FunctionBasis
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 CONSTRAINT_RANK_SHARE = 1e-4
 """Share of the largest singular value of the constraints below which a direction is unconstrained."""
-UNPENALISED_WIDTH = 10.0
-"""Standard deviation of polynomials that the prior does not penalise, in sizes of the function."""
+UNPENALISED_WIDTH = 1 / MUCH_SMALLER
+"""Standard deviation of polynomials that the prior does not penalise, in sizes of the function, which are much smaller.
+"""
 FAINT_RIDGE = 1e-11
 """Ridge, relative to the norm of a column, that keeps undetermined directions finite."""
 

@@ -20,6 +20,7 @@ from rannpde.pde.functions import Formula
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import Unknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet
+from rannpde.rounding import HALF_DIGITS
 
 DEGREES = (20, 14, 7)
 """Degrees of unknown functions of one, two and three coordinates: more than data determine; the prior does the rest."""
@@ -27,7 +28,7 @@ DEFAULT_ORDER = 2
 """Order of the derivatives by which basis functions are sorted, where the smoothness is not stated."""
 EXTRA_DEGREE = 10
 """Chebyshev polynomials beyond the degree, with which they represent the random layer to rounding."""
-POLYNOMIAL_ROUGHNESS = 1e-7
+POLYNOMIAL_ROUGHNESS = HALF_DIGITS
 """Roughness, relative to the largest, below which a function counts as a polynomial that is not penalised."""
 CUTOFF = 1e-13
 """Relative singular value below which functions are left out: priors penalise their derivatives, which are rounding."""

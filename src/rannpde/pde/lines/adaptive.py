@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
 from rannpde.pde.lines.comparison import SolutionSamples
@@ -26,6 +26,7 @@ from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.tolerance import GAIN
 
 
 class Discretisation(Protocol):
@@ -49,7 +50,8 @@ class Discretisation(Protocol):
 class LinesIterations:
     """A discretisation in space as the adaptive loop drives it; the resolution is the number of the iteration, from 1.
 
-    Two iterations are comparable where both had the tolerance wanted: only then does their difference decide.
+    Two iterations are comparable where both had the tolerance wanted: only then does their difference decide. Of many
+    such pairs one agrees by chance: where differences did not fall before, the geometric mean of the last two decides.
     """
 
     def __init__(self, kind: Discretisation, settings: IterationSettings) -> None:
@@ -57,7 +59,9 @@ class LinesIterations:
         self.record: AdaptiveRecord[SpaceTimeSolution, Iteration] = AdaptiveRecord()
         self.samples: SolutionSamples | None = None
         self.first: SpaceTimeSolution | None = None
-        self.difference, self.share = np.inf, settings.tuning.error_share
+        self.difference = self.expected = np.inf
+        self.differences: list[float] = []  # of comparable iterations
+        self.share = ERROR_SHARE
 
     def run(self) -> LinesResult:
         """Iterations until two with the wanted tolerance agree, or until something else ends them."""
@@ -95,10 +99,18 @@ class LinesIterations:
         """ESTIMATE: a share of the difference of two iterations; at jumps that are carried along, a multiple."""
         earlier, self.samples = self.samples, SolutionSamples(now)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
+        self.expected = self.difference
+        if len(self.differences) > 1 and self.differences[-1] > GAIN * self.differences[-2]:
+            self.expected = max(self.difference, float(np.sqrt(self.difference * self.differences[-1])))
+        if (
+            len(self.record.iterations) > 0
+            and self.kind.tolerances[len(self.record.iterations) - 1] <= self.settings.tol
+        ):
+            self.differences.append(self.difference)
         if before is None and without_smoothing(now.evolution.problem) and initial_values_jump(now.evolution):
             first, second = self.kind.tolerances[-2:] if len(self.kind.tolerances) > 1 else (2.0, 1.0)
             self.share = error_over_difference(first / second)
-        return self.share * self.difference
+        return self.share * self.expected
 
     def indicators(self, now: SpaceTimeSolution) -> Array:
         """MARK: the basis as a whole."""
@@ -140,7 +152,7 @@ class LinesIterations:
             return ended or Status.INTEGRATOR
         return (
             (ended or Status.CONVERGED)
-            if self._comparable and max(self.difference, estimate) <= self.settings.tol
+            if self._comparable and max(self.expected, estimate) <= self.settings.tol
             else None
         )
 

@@ -10,10 +10,8 @@ from rannpde.arrays import Array
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.residual import field_sizes, root_mean_square
+from rannpde.pde.tolerance import MUCH_SMALLER
 
-COMPARABLE_SHARE = 0.1
-"""Two iterations that differ at the first time by this share of their initial error show what becomes of such an
-error."""
 INITIAL_POINTS = 4000
 """Points of space at which solutions are compared at the first time."""
 
@@ -94,7 +92,7 @@ def _persisting(initial: float, difference: float, initial_difference: float) ->
     Diffusion damps the error that a jump leaves between two features; transport keeps it. An initial difference that is
     far smaller than the initial error tells nothing, and then all of it counts.
     """
-    comparable = initial_difference > COMPARABLE_SHARE * initial
+    comparable = initial_difference > MUCH_SMALLER * initial
     return initial * min(1.0, difference / initial_difference) if comparable else initial
 
 

@@ -21,13 +21,12 @@ from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
 from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.sensitivities.model import LinesModel
-from rannpde.pde.lines.settings import FieldEvent, IterationSettings, LinesResult
+from rannpde.pde.lines.settings import FieldEvent, IterationSettings, LinesResult, data_step_limit
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.incompressible import flow_of
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form, wall_rows
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import HELD_OUT, held_out_residual, jets_of, loss_integrals, mean_squares
@@ -91,7 +90,7 @@ class Lines:
     name = "lines"
     reason: ClassVar[str] = "the problem evolves in time"
     share: ClassVar[float] = 1.0
-    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.INTEGRATOR})
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.INTEGRATOR, Status.DISAGREE})
 
     def __post_init__(self) -> None:
         for key in ("width", "windows"):
@@ -162,8 +161,8 @@ class Lines:
         """
         flow = flow_of(problem) if problem.obstacles else None
         evolution = evolution_form(problem) if flow is None else flow.evolution
-        time_scale = Clock.of(evolution, self.tuning.steps.scales_per_step)
-        settings = IterationSettings(tol, self.tuning, monitor, time_scale, self.integrator, self.events, self.width)
+        step_limit = data_step_limit(evolution, tol)
+        settings = IterationSettings(tol, self.tuning, monitor, step_limit, self.integrator, self.events, self.width)
         settings = replace(
             settings, keep=lambda make: monitor.keep(lambda *end: self._solution(problem, make(*end), monitor, why))
         )

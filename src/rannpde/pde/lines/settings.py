@@ -12,10 +12,12 @@ from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution, fields_at
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.problem.data import Clock, source_size
+from rannpde.pde.problem.data import source_size, timed_parts
 from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.problem.step_limit import StepLimit
 from rannpde.pde.residual import root_mean_square
-from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.time.integrator import TimeIntegrator, unlimited
+from rannpde.pde.time.tableau import stages_for
 from rannpde.pde.time.trajectory import Event
 from rannpde.pde.tolerance import TIME_SHARE
 
@@ -31,7 +33,7 @@ class IterationSettings:
     """The settings that all iterations of a solve share.
 
     tol : the relative L² error over space-time that is wanted
-    time_scale : of the data, which limits the steps in time
+    step_limit : the longest steps in time that resolve the data; None where these do not depend on time
     events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
         values (M, fields); one with attribute ``terminal`` ends the integration
     width : features of every iteration, or None to choose them from tol
@@ -42,7 +44,7 @@ class IterationSettings:
     tol: float
     tuning: LinesTuning
     monitor: Monitor
-    time_scale: Clock
+    step_limit: StepLimit | None
     integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
@@ -68,13 +70,23 @@ class IterationSettings:
         return TimeIntegrator(
             TIME_SHARE * tol,
             self.tuning.steps,
-            self.time_scale.longest_step,
+            unlimited if self.step_limit is None else self.step_limit.longest_step,
             self.integrator or "RadauIIA",
             events,
             notice,
             first_step_factor=1.0 if tol >= self.tol else 1.0 / self.tuning.tolerance_factor,
             amplitude=amplitude,
+            # with one order, errors of two iterations differ as their tolerances do
+            stages=stages_for(TIME_SHARE * max(tol, self.tol)),
         )
+
+
+def data_step_limit(evolution: Evolution, tol: float) -> StepLimit | None:
+    """The longest steps by which an integration to that tolerance resolves the data in time; None where none vary."""
+    if not timed_parts(evolution):
+        return None
+    share = TIME_SHARE * tol
+    return StepLimit.of(evolution, share, stages_for(share))
 
 
 def first_scales(evolution: Evolution) -> dict[Component, float]:
@@ -124,6 +136,9 @@ class RunningAmplitude:
         points = evolution.domain.space.sample(each, rng=5)
         values = solution(np.column_stack([np.repeat(times, each), np.tile(points, (count, 1))]))
         sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
+        for component in evolution.initial:
+            if component.level == 0 and not evolution.initial_values(component, points).any():
+                sizes[0, evolution.problem.fields.index(component.field)] = 0.0  # what a projection leaves is rounding
         so_far = np.maximum.accumulate(sizes, axis=0)
         shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
         least = min(shares[0], tuning.least_amplitude) if shares[0] > 0 else tuning.least_amplitude

@@ -9,7 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE, StepControl
-from rannpde.pde.tolerance import GAIN, PILOT_TOLERANCE, TOLERANCE_REDUCTION, UNIFORM_SHARE, UNSOLVED_RESIDUAL
+from rannpde.pde.tolerance import (
+    GAIN,
+    MUCH_SMALLER,
+    PILOT_TOLERANCE,
+    RESIDUAL_TOLERANCE,
+    TOLERANCE_REDUCTION,
+    UNIFORM_SHARE,
+    UNSOLVED_RESIDUAL,
+)
 
 
 @dataclass(frozen=True)
@@ -19,8 +27,8 @@ class LinesTuning:
     first_tolerances : of the first iterations, which only estimate length scales; those near the wanted tolerance are
         skipped (without them Burgers' shock of width 0.003 takes three times as long)
     most_iterations : iterations that do not agree end after this many
-    tolerance_factor : every iteration after the first one with the wanted tolerance divides the tolerance by this, so
-        that errors in time show in the difference, and fall
+    tolerance_factor : every iteration after the first one with the wanted tolerance, and every one with Fourier modes,
+        divides the tolerance of the last one by this: two with the same tolerance would take the same steps
     amplitude_samples : times and points at which the running amplitude of a solution is sampled
     least_amplitude : smallest share of the largest amplitude to which the tolerance is relative while the solution is
         small: a factor of a million, as in exp(60 (t - t²)), costs five times the steps of order 8 in the beginning
@@ -28,10 +36,6 @@ class LinesTuning:
         on fresh points is above this (1 would be that of 0): correct solutions leave at most 0.02 over the zoo and the
         random problems of tests/honesty, with steps and kinks of data; a rod with value and slope prescribed at both
         ends leaves 0.9 and more
-    error_share : error of the last iteration over its difference to the one before (0.7 for equally good
-        iterations, 0.3 for one three times better; measured 0.4 to 2.8 times the true error over the zoo)
-    refinement : length scales are divided by this after every iteration that should have been the last: kinks have no
-        length scale, and iterations over Barenblatt's solution do not converge without it
 
     features_per_length, features_per_digit : features per length scale, and for each digit more: 8 + 2 digits in 1-D
         (Burgers: 32 for twelve digits) and (4 + digits)²/12 per square of a length scale in 2-D (heat)
@@ -75,12 +79,11 @@ class LinesTuning:
 
     first_modes, most_modes : highest Fourier mode per axis, at first and at most, by dimension
     rough_modes : highest Fourier mode for data that no grid resolves
-    growth : factor of the size of a basis where it is too small, and from one iteration to the next
-    mode_tolerance_factor : every iteration with Fourier modes divides the tolerance of the last one by this: two with
-        the same tolerance would take the same steps; for kinks that are carried around, whose error in time falls like
-        √tol, a factor of 2 hid nine tenths of the error
+    growth : factor of the size of a basis where it is too small, from one iteration to the next, and after every
+        iteration that should have been the last: kinks have no length scale, and iterations over Barenblatt's solution
+        do not converge without it
     pilot_power : in several dimensions, the tolerance of the pilot iteration is the wanted one times
-        mode_tolerance_factor to this power
+        tolerance_factor to this power
     exponential_above : tolerance above which ETDRK4 integrates on periodic boxes of two and three dimensions; below it
         collocation of high order does, whose Newton iterations fail only where non-linear terms are stiff
     resolved_padding : ratio of grid points to highest modes, in several dimensions, while the modes resolve the
@@ -93,18 +96,16 @@ class LinesTuning:
 
     first_tolerances: tuple[float, ...] = (PILOT_TOLERANCE, PILOT_TOLERANCE**2)
     most_iterations: int = 8
-    tolerance_factor: float = 2.0
+    tolerance_factor: float = TOLERANCE_REDUCTION
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6
     residual_tolerance: float = UNSOLVED_RESIDUAL
-    error_share: float = 0.5
-    refinement: float = 1.15
 
     features_per_length: tuple[int, int] = (8, 4)
     features_per_digit: tuple[int, int] = (2, 1)
     least_width: tuple[int, int] = (60, 350)
     most_width: tuple[int, int] = (1500, 1200)
-    basis_share: float = 0.1
+    basis_share: float = MUCH_SMALLER
     rough_ratio: float = 1 / GAIN
     rough_lengths: tuple[int, int] = (1000, 50)
     width_excess: float = 2.0
@@ -124,22 +125,21 @@ class LinesTuning:
     length_factors: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
     tensor_density: float = 0.4
     nodes_per_function: float = 2.2
-    unresolved_share: float = 0.02
+    unresolved_share: float = RESIDUAL_TOLERANCE
     refinements: int = 8
     tensor_samples: int = 1_500_000
     most_unknowns: tuple[int, int] = (20_000, 40_000)
     most_nodes: int = 2_000_000
     most_flow: int = 1_800
     pressure_cutoff: float = 1e-3
-    slow_contraction: float = 0.15
+    slow_contraction: float = MUCH_SMALLER
     krylov_steps: int = 30
     power_steps: int = 3
 
     first_modes: tuple[int, int, int] = (16, 8, 4)
     most_modes: tuple[int, int, int] = (1024, 320, 42)
     rough_modes: tuple[int, int, int] = (1024, 96, 20)
-    growth: float = 1.3
-    mode_tolerance_factor: float = TOLERANCE_REDUCTION
+    growth: float = 1 / GAIN
     pilot_power: int = 2
     exponential_above: float = HIGH_ORDER_TOLERANCE
     resolved_padding: float = 2.25

@@ -24,6 +24,7 @@ from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.selection import guarded_solution
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.pde.weak.dual_weighted import NoAdjoint
 from rannpde.pde.weak.functionals import weightable_outputs
 from rannpde.pde.weak.goal_oriented import solve_outputs
@@ -31,8 +32,6 @@ from rannpde.pde.weak.history import WeakHistory
 from rannpde.pde.weak.method import WeakCells
 
 Solver = Callable[[Problem, float, np.random.Generator, Monitor], Solution]
-LARGEST_TOLERANCE = 1e-3
-"""Of the fields in the first solve: a coarser one tells little about what is needed."""
 
 
 def goal_tolerances(given: Mapping[str, Any], problem: Problem) -> dict[str, float]:
@@ -100,7 +99,7 @@ def solve_for_outputs(
     """Solve until every named output has a bound below its tolerance times its size, or nothing more can be gained."""
     settings = settings or OutputSettings()
     least, most = settings.step
-    tol = max(min(LARGEST_TOLERANCE, *map(sqrt, tolerances.values())), smallest)  # functionals converge twice as fast
+    tol = max(min(PILOT_TOLERANCE, *map(sqrt, tolerances.values())), smallest)  # functionals converge twice as fast
     before: Solution | None = None
     best: tuple[GoalVerdict, Solution] | None = None
     for _ in range(settings.rounds):

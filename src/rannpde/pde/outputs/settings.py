@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.pde.tolerance import FINER_FACTOR, SAME_SOLUTION, TOLERANCE_REDUCTION
 from rannpde.rounding import ROUNDED
 
 
@@ -34,13 +35,13 @@ class OutputSettings:
     nodes: tuple[int, ...] = (16, 12, 8, 6)
     points: int = 2**19
     rounding: float = ROUNDED / 8
-    safety: float = 2.0
-    finer: float = 0.2
+    safety: float = FINER_FACTOR
+    finer: float = 1 / TOLERANCE_REDUCTION
     least_tolerance: float = 3e-13
     companion_time: tuple[float, float] = (5.0, 5.0)
     cloud: int = 48
     cloud_radius: float = 0.03
-    resolved: float = 0.02
+    resolved: float = SAME_SOLUTION
     beside: float = 1e4
     scan: int = 4096
     candidates: int = 12

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rannpde.pde.tolerance import RESIDUAL_TOLERANCE
+from rannpde.pde.tolerance import FINER_FACTOR, RESIDUAL_TOLERANCE
+from rannpde.rounding import HALF_DIGITS
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class SpectrumSettings:
     spare: int = 2
     same: float = 1e-6
     rounding: float = 4.0
-    trust: float = 2.0
+    trust: float = FINER_FACTOR
     residual_limit: float = RESIDUAL_TOLERANCE
-    coefficient_tail: float = 1e-7
+    coefficient_tail: float = HALF_DIGITS
     shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.2))
     shape_rounding: float = 16.0
     shape_spare: int = 4

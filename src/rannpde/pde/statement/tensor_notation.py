@@ -27,11 +27,15 @@ from rannpde.pde.statement.tensor_values import (
     MatrixValue,
     TensorValue,
     VectorValue,
+    contracted,
+    determinant,
     entries,
+    half_sum,
     mapped,
     paired,
     rank_of,
     shape_of,
+    tensor_kind,
     total,
 )
 from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, Vocabulary
@@ -76,7 +80,7 @@ class TensorNotation:
             elif isinstance(first, ComplexEntry) and first.zero:
                 first = mapped(second, lambda _: NULL_NUMBER)
             else:
-                told = f"{_described(first)} on the left and {_described(second)} on the right"
+                told = f"{tensor_kind(first)} on the left and {tensor_kind(second)} on the right"
                 fail(text, right.column, f"{told} of the equation; both sides must have the same shape")
         found = []
         for one, other in zip(entries(first), entries(second), strict=True):
@@ -119,10 +123,6 @@ class TensorNotation:
         return self._known[name]
 
 
-def _described(value: TensorValue) -> str:
-    return ("a number", "a vector of {}", "a matrix of {} × {}")[rank_of(value)].format(*shape_of(value))
-
-
 class _TensorReader:
     """One walk over the syntax tree of ``text``."""
 
@@ -145,7 +145,7 @@ class _TensorReader:
             case Index(operand=operand, number=number):
                 whole = self.value(operand)
                 if isinstance(whole, ComplexEntry) or not 1 <= number <= len(whole):
-                    fail(self.text, node.column, f"[{number}] is no component of {_described(whole)}")
+                    fail(self.text, node.column, f"[{number}] is no component of {tensor_kind(whole)}")
                 return whole[number - 1]
             case Binary():
                 return self.binary(node)
@@ -156,7 +156,7 @@ class _TensorReader:
     def scalar(self, node: Node) -> ComplexEntry:
         value = self.value(node)
         if not isinstance(value, ComplexEntry):
-            fail(self.text, node.column, f"{_described(value)} where a number is needed")
+            fail(self.text, node.column, f"{tensor_kind(value)} where a number is needed")
         return value
 
     def real(self, node: Node) -> Entry:
@@ -200,7 +200,7 @@ class _TensorReader:
         left, right = self.value(node.left), self.value(node.right)
         if node.operator in "+-":
             if shape_of(left) != shape_of(right):
-                told = f"{_described(left)} {node.operator} {_described(right)}"
+                told = f"{tensor_kind(left)} {node.operator} {tensor_kind(right)}"
                 fail(self.text, node.column, f"{told}: only values of one shape are added; write I for the identity")
             sign: Callable[[ComplexEntry], ComplexEntry] = (
                 (lambda one: one) if node.operator == "+" else (lambda one: -one)
@@ -213,7 +213,7 @@ class _TensorReader:
                 return mapped(left, lambda one: one * right)
             fail(self.text, node.column, "vectors and matrices are not multiplied by *; use dot, inner, outer or cross")
         if not isinstance(right, ComplexEntry):
-            fail(self.text, node.column, f"{_described(right)} after {node.operator}")
+            fail(self.text, node.column, f"{tensor_kind(right)} after {node.operator}")
         if node.operator == "/":
             return mapped(left, lambda one: one.over(right))
         return self.power(node, left, right)
@@ -270,7 +270,7 @@ class _TensorReader:
         if rank_of(value) == 2:
             return tuple(self.divergence(node, row) for row in value)  # type: ignore[return-value]
         if len(value) != len(self.words.space):
-            fail(self.text, node.column, f"div of {_described(value)} in {len(self.words.space)} space dimensions")
+            fail(self.text, node.column, f"div of {tensor_kind(value)} in {len(self.words.space)} space dimensions")
         return total([self.slope(one, name) for one, name in zip(entries(value), self.words.space, strict=True)])
 
     def call_laplace(self, node: Call) -> TensorValue:
@@ -295,7 +295,7 @@ class _TensorReader:
         if len(space) == 2 and isinstance(value, ComplexEntry):
             return (self.slope(value, space[1]), -self.slope(value, space[0]))
         if rank_of(value) != 1 or len(entries(value)) != len(space) or len(space) not in (2, 3):
-            fail(self.text, node.column, f"curl of {_described(value)} in {len(space)} space dimensions")
+            fail(self.text, node.column, f"curl of {tensor_kind(value)} in {len(space)} space dimensions")
         u = entries(value)
 
         def difference(i: int, j: int) -> ComplexEntry:
@@ -311,8 +311,8 @@ class _TensorReader:
             or isinstance(right, ComplexEntry)
             or shape_of(left)[-1] != shape_of(right)[0]
         ):
-            fail(self.text, node.column, f"dot of {_described(left)} and {_described(right)}")
-        return _contracted(left, right)
+            fail(self.text, node.column, f"dot of {tensor_kind(left)} and {tensor_kind(right)}")
+        return contracted(left, right)
 
     def call_inner(self, node: Call) -> ComplexEntry:
         left, right = self.alike(node)
@@ -331,16 +331,16 @@ class _TensorReader:
         return total([row[k] for k, row in enumerate(matrix)])
 
     def call_det(self, node: Call) -> ComplexEntry:
-        return _determinant(self.matrix(node))
+        return determinant(self.matrix(node))
 
     def call_transpose(self, node: Call) -> MatrixValue:
         return tuple(zip(*self.matrix(node), strict=True))
 
     def call_sym(self, node: Call) -> MatrixValue:
-        return _half_sum(self.matrix(node), 1)
+        return half_sum(self.matrix(node), 1)
 
     def call_skew(self, node: Call) -> MatrixValue:
-        return _half_sum(self.matrix(node), -1)
+        return half_sum(self.matrix(node), -1)
 
     def call_norm(self, node: Call) -> ComplexEntry:
         parts = entries(self.value(node.arguments[0]))
@@ -378,56 +378,21 @@ class _TensorReader:
     def alike(self, node: Call) -> tuple[TensorValue, TensorValue]:
         left, right = (self.value(argument) for argument in node.arguments)
         if shape_of(left) != shape_of(right):
-            fail(self.text, node.column, f"{node.name} of {_described(left)} and {_described(right)}")
+            fail(self.text, node.column, f"{node.name} of {tensor_kind(left)} and {tensor_kind(right)}")
         return left, right
 
     def vector(self, node: Node, size: int | None = None) -> VectorValue:
         value = self.value(node)
         if rank_of(value) != 1 or (size is not None and shape_of(value) != (size,)):
             wanted = "a vector" if size is None else f"a vector of {size}"
-            fail(self.text, node.column, f"{_described(value)} where {wanted} is needed")
+            fail(self.text, node.column, f"{tensor_kind(value)} where {wanted} is needed")
         return tuple(entries(value))
 
     def matrix(self, node: Call) -> MatrixValue:
         value = self.value(node.arguments[0])
         if rank_of(value) != 2 or len(set(shape_of(value))) != 1:
-            fail(self.text, node.column, f"{node.name} of {_described(value)}; a square matrix is needed")
+            fail(self.text, node.column, f"{node.name} of {tensor_kind(value)}; a square matrix is needed")
         return value  # type: ignore[return-value]
 
 
 _OF_TWO = ("dot", "inner", "outer", "cross")
-
-
-def _contracted(left: TensorValue, right: TensorValue) -> TensorValue:
-    assert not isinstance(left, ComplexEntry)
-    assert not isinstance(right, ComplexEntry)
-    if rank_of(left) == 2:
-        return tuple(_contracted(row, right) for row in left)  # type: ignore[return-value]
-    row = entries(left)
-    if rank_of(right) == 1:
-        return total([a * b for a, b in zip(row, entries(right), strict=True)])
-    table = [entries(part) for part in right]
-    return tuple(total([a * b for a, b in zip(row, column, strict=True)]) for column in zip(*table, strict=True))
-
-
-def _half_sum(matrix: MatrixValue, sign: int) -> MatrixValue:
-    """(A ± Aᵀ) / 2."""
-    half, size = ComplexEntry(Entry("2")), range(len(matrix))
-
-    def entry(i: int, j: int) -> ComplexEntry:
-        if i == j:
-            return matrix[i][i] if sign > 0 else NULL_NUMBER
-        other = matrix[j][i] if sign > 0 else -matrix[j][i]
-        return (matrix[i][j] + other).over(half)
-
-    return tuple(tuple(entry(i, j) for j in size) for i in size)
-
-
-def _determinant(matrix: MatrixValue) -> ComplexEntry:
-    if len(matrix) == 1:
-        return matrix[0][0]
-    parts = []
-    for k, one in enumerate(matrix[0]):
-        minor = tuple(row[:k] + row[k + 1 :] for row in matrix[1:])
-        parts.append(one * _determinant(minor) if k % 2 == 0 else -(one * _determinant(minor)))
-    return total(parts)

@@ -156,6 +156,11 @@ def shape_of(value: TensorValue) -> tuple[int, ...]:
     return (len(value), *shape_of(value[0]))
 
 
+def tensor_kind(value: TensorValue) -> str:
+    """For messages: a number, a vector of 2, a matrix of 2 × 3."""
+    return ("a number", "a vector of {}", "a matrix of {} × {}")[rank_of(value)].format(*shape_of(value))
+
+
 def entries(value: TensorValue) -> list[ComplexEntry]:
     """All scalars, row by row."""
     return [value] if isinstance(value, ComplexEntry) else [one for part in value for one in entries(part)]
@@ -186,3 +191,40 @@ def total(parts: list[ComplexEntry]) -> ComplexEntry:
     for part in parts:
         found = found + part
     return found
+
+
+def contracted(left: TensorValue, right: TensorValue) -> TensorValue:
+    """Sums over the last index of one and the first of the other: a·b, A·b, A·B."""
+    assert not isinstance(left, ComplexEntry)
+    assert not isinstance(right, ComplexEntry)
+    if rank_of(left) == 2:
+        return tuple(contracted(row, right) for row in left)  # type: ignore[return-value]
+    row = entries(left)
+    if rank_of(right) == 1:
+        return total([a * b for a, b in zip(row, entries(right), strict=True)])
+    table = [entries(part) for part in right]
+    return tuple(total([a * b for a, b in zip(row, column, strict=True)]) for column in zip(*table, strict=True))
+
+
+def half_sum(matrix: MatrixValue, sign: int) -> MatrixValue:
+    """(A ± Aᵀ) / 2."""
+    half, size = ComplexEntry(Entry("2")), range(len(matrix))
+
+    def entry(i: int, j: int) -> ComplexEntry:
+        if i == j:
+            return matrix[i][i] if sign > 0 else NULL_NUMBER
+        other = matrix[j][i] if sign > 0 else -matrix[j][i]
+        return (matrix[i][j] + other).over(half)
+
+    return tuple(tuple(entry(i, j) for j in size) for i in size)
+
+
+def determinant(matrix: MatrixValue) -> ComplexEntry:
+    """By expansion along the first row."""
+    if len(matrix) == 1:
+        return matrix[0][0]
+    parts = []
+    for k, one in enumerate(matrix[0]):
+        minor = tuple(row[:k] + row[k + 1 :] for row in matrix[1:])
+        parts.append(one * determinant(minor) if k % 2 == 0 else -(one * determinant(minor)))
+    return total(parts)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION
+from rannpde.pde.adaptivity.loop import ERROR_SHARE
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, GAIN, SAME_SOLUTION
 from rannpde.rounding import EPS
 
 
@@ -71,9 +71,22 @@ class CellsEstimator:
         # one of these differences may be small by chance
         change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
+        gain *= self._growth_of_stability()
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         # near rounding, residuals say nothing about errors
         return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor))
+
+    def _growth_of_stability(self) -> float:
+        """Return the factor ≥ 1 by which the ratio of errors to residuals grew in the last iteration.
+
+        The difference of two iterations is the error of the earlier one. Where a problem is ill-posed, every finer
+        resolution amplifies residuals more than the one before, and its error falls less than its residual.
+        """
+        before = self.iterations[-2].difference
+        if len(self.iterations) < 3 or not (np.isfinite(before) and before > 0):
+            return 1.0
+        fallen = self.residuals[-2] / max(self.residuals[-3], 1e-300)
+        return max(1.0, self.iterations[-1].difference / before / max(fallen, 1e-300))
 
     def _gain_in_time(self, change: float) -> float:
         """Bound the ratio of the errors of the last two integrations from below.

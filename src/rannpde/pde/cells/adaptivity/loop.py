@@ -15,7 +15,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.loop import SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
     defect_error,
@@ -50,6 +50,7 @@ from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
+from rannpde.pde.tolerance import SAME_SOLUTION
 
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""

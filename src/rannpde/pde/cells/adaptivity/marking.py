@@ -11,6 +11,7 @@ from rannpde.pde.cells.mesh.initial import FLAT, axes_of, split_fractions
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.tolerance import TAIL_START
 
 PARALLEL_COSINE = 0.9
 """Cosine of the angle to an axis above which an edge is parallel to it; cells are split across all other axes."""
@@ -91,6 +92,6 @@ def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuni
     grid = (cell.tables([plain])[plain] @ weights / sizes).reshape((count,) * dim + (-1,))
     for axis in range(dim):
         grid = np.moveaxis(np.tensordot(analysis, grid, axes=(1, axis)), 0, axis)
-    beyond = np.arange(int(tuning.tail_fraction * degree), degree + 1)
+    beyond = np.arange(int(TAIL_START * degree), degree + 1)
     tails = np.array([np.linalg.norm(np.take(grid, beyond, axis=axis)) for axis in range(dim)])
     return axes_of(tails >= tuning.anisotropy_threshold * tails.max())

@@ -28,10 +28,11 @@ from rannpde.pde.cells.condensation.blocks import (
     triangular_factor,
 )
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.tolerance import MUCH_SMALLER
 
-REFINEMENT_TOLERANCE, ROUNDING_LEVEL, CONTRACTION, MAX_REFINEMENTS = 1e-13, 1e-10, 0.1, 6
+REFINEMENT_TOLERANCE, ROUNDING_LEVEL, MAX_REFINEMENTS = 1e-13, 1e-10, 6
 """Iterative refinement ends at a relative correction below the first number, or below the second if it no longer falls
-(rounding); each correction must be smaller than the last by the factor ``CONTRACTION``; the fourth bounds their number.
+(rounding); each correction must be much smaller than the last; the third bounds their number.
 """
 FRONT_COPIES = 3
 """A front is held three times while it is merged: the parts, their sum, what remains."""
@@ -78,9 +79,9 @@ def _refined_traces(
             np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (correction, refined)
         )
         change = float((change_norm / np.maximum(trace_norm, 1e-300)).max(initial=0.0))
-        if change < REFINEMENT_TOLERANCE or (change < ROUNDING_LEVEL and change > CONTRACTION * before):
+        if change < REFINEMENT_TOLERANCE or (change < ROUNDING_LEVEL and change > MUCH_SMALLER * before):
             return refined
-        if not change < CONTRACTION * before:
+        if not change < MUCH_SMALLER * before:
             raise IllConditioned
         before = change
     return refined

@@ -15,6 +15,7 @@ from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.basis.quadrature import gauss_grid
+from rannpde.pde.cells.mesh.initial import GRADING
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.problem.problem import Problem
@@ -25,8 +26,9 @@ SIDE_SAMPLES = 200
 """Samples of a side from which its bounding box is estimated."""
 INWARD_SHIFT = 1e-10
 """A point of the boundary is shifted inwards by this fraction of the domain's length to find its leaf."""
-CORNER_RADIUS = 0.25
-"""Distance from a corner within which rows have smaller weights, as a fraction of the shortest side of the domain."""
+CORNER_RADIUS = GRADING
+"""Distance from a corner within which rows have smaller weights, as a fraction of the shortest side of the domain: that
+of a first step of grading."""
 
 Flows = dict[str, tuple[Array, Array]]
 """For each field (diffusion (n,), velocity (n,)), averaged over a cell."""

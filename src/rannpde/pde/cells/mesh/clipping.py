@@ -13,10 +13,11 @@ from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.domains.operations.combined import nearby
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import BoxFace
+from rannpde.rounding import HALF_DIGITS
 
 GRID_POINTS = {1: 65, 2: 33, 3: 17}
 """Points per axis of the grid on which a box is sampled, by the number of its axes."""
-OFFSET = 1e-7
+OFFSET = HALF_DIGITS
 """A point of a face lies inside the domain if the points at this fraction of a cell's length on both sides of it do."""
 BOUNDARY_SAMPLES = 2000
 """Samples of every side of a domain that is not a box, which show the cells that it cuts."""

@@ -18,11 +18,8 @@ from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, firs
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.tolerance import SAME_SOLUTION
 from rannpde.rounding import ROUNDED
-
-TOUCHING_SHARE = 1e-2
-"""A field that comes within this share of its range of a declared bound touches it; half and twice as much do the
-same."""
 
 
 class FeatureDiscretisation:
@@ -44,7 +41,7 @@ class FeatureDiscretisation:
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
         """The solution of one iteration over the whole time."""
         weak = self.touching or (self._weak_form_suffices(tol) and self.space.dim == 1)
-        system = self._system(self.weak if weak else self.strong, max(tol, self.settings.tol))
+        system = self._system(self.weak if weak else self.strong, max(tol, self.settings.tol), tol)
         integrator = self.settings.time_integrator(tol, number, system, self.amplitude)
         trajectory = integrator.run(system, system.evolution.domain.time, system.initial_state())
         return SpaceTimeSolution(self.weak, (TimeSegment(system, trajectory),))
@@ -52,7 +49,7 @@ class FeatureDiscretisation:
     def adapt(self, solution: SpaceTimeSolution, failed: bool) -> bool:
         """Adapt the basis to the solution; False where even the widest one would be too narrow."""
         tuning = self.settings.tuning
-        self.refinement *= tuning.refinement if failed else 1.0
+        self.refinement *= tuning.growth if failed else 1.0
         observed, self.scales = estimate_length_scales(solution, tuning)
         self.resolution = observed.limited(self.resolution.limit)
         self.amplitude = RunningAmplitude.of(solution, tuning)
@@ -64,7 +61,13 @@ class FeatureDiscretisation:
         """Whether the rounding of the weak form is below that tolerance."""
         return float(np.finfo(float).eps) / self.settings.tuning.weak_cutoff < tol
 
-    def _system(self, form: Evolution, tol: float) -> Galerkin:
+    def _system(self, form: Evolution, tol: float, own: float) -> Galerkin:
+        """The semi-discrete system of an iteration.
+
+        tol : for the number of features
+        own : the tolerance of the iteration, by which functions are cut off; smaller in every iteration, as an error
+            that all of them share would not show in their differences
+        """
         settings, tuning, dim = self.settings, self.settings.tuning, self.space.dim
         resolution = self.resolution.refined(self.refinement)
         coarse = form.weak and dim == 1 and self._weak_form_suffices(tol / 5)  # its rounding is far below the tolerance
@@ -76,8 +79,8 @@ class FeatureDiscretisation:
         features = RandomFeatures.sample(
             width=width, dim=dim, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
-        cutoff = max(tuning.weak_cutoff, 1e-5 * tol) if form.weak else max(tuning.strong_cutoff, 1e-3 * tol)
-        boundary = ROUNDED if dim == 1 else max(ROUNDED, 1e-3 * tol)
+        cutoff = max(tuning.weak_cutoff, 1e-5 * own) if form.weak else max(tuning.strong_cutoff, 1e-3 * own)
+        boundary = ROUNDED if dim == 1 else max(ROUNDED, 1e-3 * own)
         points = tuning.boundary_points
         bases = {
             name: build_basis(
@@ -132,7 +135,7 @@ def _touches_bounds(solution: SpaceTimeSolution) -> bool:
     values = solution(check_points(solution.evolution, solution.end))
     for name, bounds in problem.bounds.items():
         own = values[:, problem.fields.index(name)]
-        margin = TOUCHING_SHARE * np.ptp(own)
+        margin = SAME_SOLUTION * np.ptp(own)
         if any(bound is not None and np.abs(own - bound).min() <= margin for bound in bounds):
             return True
     return False

@@ -22,7 +22,7 @@ from rannpde.arrays import Array
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import EXACT, AxisBounds, FourierBasis, periodic_grid, whole_period
 from rannpde.pde.lines.fourier.steps import TruncatedStep
-from rannpde.pde.lines.fourier.system import TAIL_START, FourierSystem
+from rannpde.pde.lines.fourier.system import FourierSystem
 from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.problem.data import space_fields
@@ -31,7 +31,7 @@ from rannpde.pde.residual import field_sizes
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.tableau import stages_for
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER, TAIL_START
 
 DATA_GRID = {1: 2**14, 2: 2**9, 3: 2**6}
 """Points per axis of the grid on which the data of a problem are sampled, by dimension."""
@@ -39,8 +39,6 @@ MODE_ROUNDING = 1e-13
 """Modes below this share of the data are rounding."""
 EVALUATIONS = 5
 """Evaluations of the rates in a step of ETDRK4, rejected steps included, and for a stage of collocation."""
-PACE_SHARE = 0.05
-"""Share of the work allowed that must have been done before the rest is extrapolated from it."""
 MOST_FOURIER_ITERATIONS = 4
 """Each has more modes than the one before: where four do not agree, more modes would not help."""
 
@@ -74,9 +72,7 @@ class FourierDiscretisation:
         self.equations = Equations.of(evolution)
         self.dim = evolution.domain.space.dim
         powers = range(0 if self.dim == 1 else -tuning.pilot_power, MOST_FOURIER_ITERATIONS, 1)
-        self.tolerances = tuple(
-            settings.tol / tuning.mode_tolerance_factor**k for k in powers if k >= 0 or k == powers[0]
-        )
+        self.tolerances = tuple(settings.tol / tuning.tolerance_factor**k for k in powers if k >= 0 or k == powers[0])
         self.scales: Mapping[Component, float] = first_scales(evolution)
         self.amplitude: RunningAmplitude | None = None
         self.most = tuning.most_modes[self.dim - 1]
@@ -140,7 +136,7 @@ class FourierDiscretisation:
         Steps are short at the start, and modes are few: the pace counts only after a share of the work.
         """
         work, most = self.work, self.settings.tuning.growth_work
-        return work.spent > PACE_SHARE * most and work.ahead * growth > most
+        return work.spent > MUCH_SMALLER * most and work.ahead * growth > most
 
     def _system(self, highest: tuple[int, ...]) -> FourierSystem:
         """The system with these highest modes.

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.rounding import EPS
 
-TAYLOR_RADIUS, TAYLOR_TERMS = 0.5, 13
-"""φ functions by their Taylor series within this radius, where 0.5^13/13! is below rounding; by doubling beyond it."""
+TAYLOR_TERMS = 13
+"""Highest power of the Taylor series of φ functions."""
+TAYLOR_RADIUS = (EPS * factorial(TAYLOR_TERMS + 1)) ** (1 / (TAYLOR_TERMS + 1))
+"""0.46: the radius within which the first power that is left out is below rounding; by doubling beyond it."""
 SCALAR_TERMS = 18
 """Terms of the Taylor series of a number within radius 1."""
 

@@ -25,10 +25,9 @@ from rannpde.pde.problem.evolution import Component, Evolution, Parity
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.trajectory import Trajectory
+from rannpde.pde.tolerance import TAIL_START
 
 ROUNDING = float(np.finfo(float).eps)
-TAIL_START = 0.875
-"""Modes above this share of the highest one are the tail of a spectrum."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,13 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.pde.lines.fourier.system import FourierSystem
+from rannpde.pde.lines.settings import data_step_limit
 from rannpde.pde.lines.solution import SpaceTimeSolution
-from rannpde.pde.problem.data import Clock, timed_parts
+from rannpde.pde.problem.data import timed_parts
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.reflections import reflection_parities
+from rannpde.pde.problem.step_limit import StepLimit
 from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet, differentiate
 
@@ -75,12 +77,12 @@ class ParametricDependence:
         """Whether an unknown is a function of time, for which the tables at the nodes are not made."""
         return any(isinstance(one, UnknownFunction) and "t" in one.of for one in self.unknown.values())
 
-    def time_scale(self, scales_per_step: float) -> Clock | None:
-        """The time scale of the data, the same for all values of the unknowns; None where it depends on them."""
+    def step_limit(self, tol: float) -> StepLimit | None:
+        """The longest steps for the data, the same for all values of the unknowns; None where they depend on them."""
         calls = {call for part in timed_parts(self.evolution) for call in part.atoms(AppliedUndef)}
         if any(call.func.__name__ in self.unknown for call in calls):
             return None
-        return Clock.of(self.evolution, scales_per_step)
+        return data_step_limit(self.evolution, tol)
 
     def fits(self, solution: SpaceTimeSolution) -> bool:
         """Whether sensitivities of this solution exist: it has one basis in space, which no unknown changes."""

@@ -32,7 +32,7 @@ class LinesModel:
         self.dependence, self.tol, self.monitor = dependence, request.tol, request.monitor
         self.vector, self.forward = request.vector, start.evolution.problem
         self.tuning, self.integrator = tuning, integrator
-        self.time_scale = dependence.time_scale(tuning.steps.scales_per_step)
+        self.step_limit = dependence.step_limit(request.tol)
 
     @classmethod
     def of(cls, request: ModelRequest, tuning: LinesTuning, integrator: str) -> LinesModel | None:
@@ -61,7 +61,7 @@ class LinesModel:
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
         self.start = reintegrate(
             self.start, self.forward, ALGEBRA_SHARE * self.tol,
-            self.tuning, self.integrator, self.time_scale,
+            self.tuning, self.integrator, self.step_limit,
         )  # fmt: skip
         return self.start
 

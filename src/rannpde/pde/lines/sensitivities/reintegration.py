@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from rannpde.pde.lines.sensitivities.dependence import weak_form
+from rannpde.pde.lines.settings import data_step_limit
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
-from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import evolution_form
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.problem.step_limit import StepLimit
+from rannpde.pde.time.integrator import TimeIntegrator, unlimited
 from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.threads import one_thread
 
@@ -19,17 +20,19 @@ def reintegrate(
     tol: float,
     tuning: LinesTuning,
     integrator: str = "RadauIIA",
-    time_scale: Clock | None = None,
+    step_limit: StepLimit | None = None,
 ) -> SpaceTimeSolution:
     """The solution of a problem that differs in its numbers and functions only, on the basis in space of a solution.
 
     tuning, integrator : those of the method that the solution comes from
-    time_scale : of the data, where it is known already
+    step_limit : for the data, where it is known already
     """
     evolution = evolution_form(problem, weak=weak_form(solution))
     with one_thread(evolution.domain.space.dim == 1):
         system = solution.segments[-1].system.with_evolution(evolution)
-        scale = time_scale or Clock.of(evolution, tuning.steps.scales_per_step)
-        method = TimeIntegrator(TIME_SHARE * tol, tuning.steps, scale.longest_step, integrator)
+        limit = step_limit or data_step_limit(evolution, tol)
+        method = TimeIntegrator(
+            TIME_SHARE * tol, tuning.steps, unlimited if limit is None else limit.longest_step, integrator
+        )
         trajectory = method.run(system, evolution.domain.time, system.initial_state())
     return SpaceTimeSolution(evolution, (TimeSegment(system, trajectory),))

@@ -111,7 +111,7 @@ class TensorDiscretisation:
         assert isinstance(system, TensorSystem)
         if len(solution.segments) > 1:
             self.refinement = 1.0  # refinements on the way are part of the observed length scales now
-        self.refinement *= tuning.refinement if failed else 1.0
+        self.refinement *= tuning.growth if failed else 1.0
         for k, met in enumerate(self.goal_met):
             if failed and not met:  # an unresolved solution does not show what it lacks
                 self.first_factor[k] = min(self.used_factor[k] + 1, len(tuning.length_factors) - 1)

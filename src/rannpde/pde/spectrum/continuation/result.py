@@ -20,9 +20,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table, to_table
 from rannpde.pde.solution import Report
 from rannpde.pde.spectrum.continuation.collocation import TensorPolynomial
-
-SAME_SIZE = 0.02
-"""Relative difference of the two extremes of an odd solution that is the distance of the points of a grid."""
+from rannpde.pde.tolerance import SAME_SOLUTION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,6 +217,6 @@ def extreme_of(function: TensorPolynomial, before: float = 0.0) -> float:
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     values = function(grid)[:, 0]
     low, high = float(values.min()), float(values.max())
-    if before and abs(high + low) < SAME_SIZE * (high - low):
+    if before and abs(high + low) < SAME_SOLUTION * (high - low):
         return high if before > 0 else low
     return high if high >= -low else low

@@ -21,21 +21,22 @@ from rannpde.pde.spectrum.continuation.follow import (
     LOCATED,
     BranchState,
     Follower,
+    FollowSettings,
     NoConvergence,
 )
 from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
 from rannpde.pde.spectrum.stability import named_fields, rates_of_change
-from rannpde.pde.tolerance import PILOT_TOLERANCE
+from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE
 from rannpde.threads import one_thread
 
 FIRST_POINTS, MORE_POINTS, FINEST_GRID = (40, 16), (12, 6), (160, 40)
 """Points along an axis at first, more on each finer grid, and at most, by dimension."""
 MOST_FOLLOWED = (96, 22)
 """Points along an axis at most on which whole branches are followed, by dimension: hundreds of factorisations."""
-RATES_RESOLVED = 1e-4
+RATES_RESOLVED = MUCH_SMALLER * PILOT_TOLERANCE
 """Last Chebyshev coefficients over the largest at which a grid is good enough for stability; for points of a diagram
 PILOT_TOLERANCE is: rates near zero, as of the translation of a peak, are wrong on grids that show it roughly."""
-SHORTEST_LOOK = 0.01
+SHORTEST_LOOK = FollowSettings.first / 2
 """Scaled step below which two rates that change sign at once are a pair, and branches cross in one point."""
 TOO_STEEP = "the grid does not resolve what follows"
 """Why a branch ends whose solutions become too steep."""

@@ -10,6 +10,7 @@ import scipy.linalg
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
+from rannpde.pde.tolerance import NONLINEAR_SHARE
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
@@ -21,7 +22,7 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 if TYPE_CHECKING:
     from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 
-NEWTON_REACH, NEIGHBOURS = 0.1, 9
+NEWTON_REACH, NEIGHBOURS = NONLINEAR_SHARE, 9
 """Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
 
 
