@@ -38,7 +38,7 @@ SEEDS = (1, 2)
 """Of the runs that tell how much a result changes with the draw alone."""
 BUDGET = 60.0
 """Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
-GROWTH = ("refinement", "finer", "tolerance_factor", "tighter", "growth", "factor")
+GROWTH = ("finer", "tolerance_factor", "tighter", "growth", "factor")
 """SchurFactors from one iteration to the next, which mean nothing below 1."""
 TIME_NOISE = 1.25
 """Ratios of CPU seconds nearer to 1 than this are noise."""
@@ -356,7 +356,6 @@ OFF: dict[str, Any] = {
     "lines.tolerance_factor": 1.0,
     "lines.least_amplitude": 1.0,
     "steps.scipy_share": 0.3,
-    "lines.refinement": 1.0,
     "lines.rough_ratio": np.inf,
     "lines.width_excess": np.inf,
     "lines.uniform_share": 0.0,

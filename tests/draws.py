@@ -6,7 +6,7 @@ The few are always the same ones, and among the many: what fails in the short ru
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 from zlib import adler32
@@ -27,6 +27,17 @@ def seeds(name: str, few: int, many: int) -> list[int]:
     """
     first = 0 if FULL else adler32(name.encode()) % (many - few + 1)
     return list(range(first, first + draws(few, many)))
+
+
+def some(values: Iterable[Any], few: int) -> list[Any]:
+    """``few`` of the values, spread over all of them, or all with ``RANNPDE_FULL=1``.
+
+    For variations that all go through the same code. One is the first of them, two are the first and the last.
+    """
+    every = list(values)
+    if FULL or few >= len(every):
+        return every
+    return [every[round(k * (len(every) - 1) / max(few - 1, 1))] for k in range(few)]
 
 
 def covering(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:

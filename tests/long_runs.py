@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -41,14 +45,25 @@ def _child(work: Callable[[int], Row], seed: int, seconds: float, answer: Connec
         answer.send(work(seed))
 
 
+@cache
+def _copies() -> ForkServerContext:
+    """Processes that are copies of one which has loaded all solvers: loading takes longer than most solves.
+
+    That one is told where modules lie by its environment, as Python 3.11 does not hand it the path of this one before
+    it loads them.
+    """
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["loaded"])
+    return context
+
+
 def apart(work: Callable[[int], Row], seed: int, seconds: float) -> Row:
     """work(seed) in a process that has so many seconds of the processor's time; Endless or Died where none comes back.
 
-    The process is a copy of one that has loaded the module of ``work``, which must be at the top of that module or a
-    partial of such a function.
+    ``work`` is at the top of its module, or a partial of such a function.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([getattr(work, "func", work).__module__])
+    context = _copies()
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(work, seed, seconds, theirs), daemon=True)
     process.start()

@@ -1,6 +1,7 @@
 """The ladder of imports: each package uses only those below it, and so do the parts of ``pde`` and ``domains``."""
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -95,7 +96,7 @@ BELOW_IN_PDE = {
         "forward_model",
     },
     "lines": STATED | {"adaptivity", "discontinuities", "monitor", "solution", "time", "forward_model"},
-    "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
+    "trefftz": STATED | {"adaptivity", "budget", "intrinsic", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
     "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
@@ -192,7 +193,7 @@ BELOW_IN_LINES = {
     "fourier": {"tuning", "solution", "settings"},
     "tensor": {"tuning", "solution", "settings", "features"},
     "adaptive": {"tuning", "solution", "comparison", "settings"},
-    "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
+    "sensitivities": {"tuning", "solution", "settings", "features", "fourier", "tensor"},
     "files": {"tuning", "quantised", "solution", "features", "fourier", "tensor"},
     "method": {
         "tuning",
@@ -228,10 +229,18 @@ CELLS = [p for p in INNER if place(p, 1) == "cells" and p != ROOT / "pde" / "cel
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements of a module, those inside of others too; expressions, most of a module, are left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield node
+            yield from statements(node)
+
+
 @cache
 def imports(tree: ast.AST) -> frozenset[str]:
     names = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

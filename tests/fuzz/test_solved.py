@@ -15,7 +15,7 @@ from draws import draws
 from fuzz.solved import FOREIGN, attempt
 from fuzz.watch import report
 
-COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or draws(12, 24)
+COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or draws(8, 24)
 """A tenth of the cases of other fuzzers: each of these is solved."""
 ALLOWED = 20.0
 """Seconds of the processor's time after which a solve with a budget of one second has overrun it here. Compilation of

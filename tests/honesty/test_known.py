@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import sympy
 from scipy.integrate import solve_ivp
 from scipy.special import erf
 
@@ -257,3 +258,34 @@ def test_a_solution_that_repels_its_neighbours_is_not_called_solved():
     )
     solution = solve(problem, tol=7.4e-4, rng=637)
     assert not solution.converged or true_error(solution) < FACTOR * solution.estimate
+
+
+def manufactured(operator: str, exact: str) -> str:
+    """The statement with the source for which the solution is the exact one."""
+    t, x = sympy.symbols("t x")
+    u = sympy.sympify(exact, {"t": t, "x": x})
+    parts = {"u_t": u.diff(t), "u_xx": u.diff(x, 2), "u_x": u.diff(x), "u": u}
+    return f"{operator} = {sympy.sympify(operator).subs({sympy.Symbol(name): part for name, part in parts.items()})}"
+
+
+@pytest.mark.parametrize(("when", "width", "size"), [(0.612, 0.00216, 1), (0.3, 0.004, 0.2), (0.85, 0.001, 3)])
+def test_steps_do_not_pass_over_a_burst(when, width, size):
+    exact = f"(1 + {size}*exp(-((t - {when})/{width})**2))*sin(20*pi*x) + cos(14.2*t)*cos(2*pi*x)/2"
+    burst = manufactured("u_t + u*u_x - 0.445*u_xx", exact)
+    problem = Problem(burst, UNIT, start("sin(20*pi*x) + cos(2*pi*x)/2") | AROUND, exact={"u": exact})
+    solution = solved(problem, 2e-4)
+    error = true_error(solution)
+    assert error < max(2e-4, FACTOR * solution.estimate)
+
+
+@pytest.mark.parametrize(("diffusion", "speed", "tol"), [(0.00228, 2, 5e-7), (0.00228, -2, 5e-7), (0.005, 1, 1e-5)])
+def test_an_error_that_all_iterations_share_shows(diffusion, speed, tol):
+    """A given slope at an inflow, where errors accumulate: what was cut off from the basis was the same every time."""
+    exact = "exp(-0.686*t)*exp(2.02*x) + exp(-((x - 0.611)/0.0846)**2)"
+    slope = sympy.sympify(exact).diff(sympy.Symbol("x"))
+    ends = {"left": On("x=0", f"u_x = {slope}"), "right": On("x=1", f"u + 1.02*u_x = 1.02*({slope}) + {exact}")}
+    source = manufactured(f"u_t - {diffusion}*u_xx + {speed}*u_x", exact)
+    first = str(sympy.sympify(exact).subs(sympy.Symbol("t"), 0))
+    solution = solved(Problem(source, UNIT, start(first) | ends, exact={"u": exact}), tol)
+    assert solution.converged
+    assert true_error(solution) < min(tol, FACTOR * solution.estimate)

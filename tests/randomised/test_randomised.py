@@ -22,7 +22,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 
-SEEDS = range(draws(12, 24))
+SEEDS = range(draws(8, 24))
 SECONDS = 120.0
 """Far more than any of them needs, so that a busy machine does not decide."""
 
@@ -34,7 +34,7 @@ def test_a_user_problem_is_solved_or_honestly_not(seed):
     assert result.outcome == SOLVED, result
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + draws(3, 5)))
+@pytest.mark.parametrize("seed", range(100, 100 + draws(2, 5)))
 def test_a_problem_of_the_wider_generator_is_no_defect(seed):
     result = classify(wider_problem(seed), SECONDS)
     assert not result.defect, result
