@@ -15,8 +15,8 @@ from rannpde.network.laws import WeightLaw
 def layer(dim: int = 1) -> Adapted:
     """Short lengths near 0."""
     axes = [np.linspace(-1, 1, 101 if dim == 1 else 15)] * dim
-    places = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-    return Adapted.to_lengths(places, 0.1 + np.linalg.norm(places, axis=1))
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    return Adapted.to_lengths(points, 0.1 + np.linalg.norm(points, axis=1))
 
 
 def test_it_is_a_weight_law_that_features_can_draw_from():
@@ -41,9 +41,9 @@ def test_density_on_the_line_has_integral_one():
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_importance_weights_of_another_law_have_mean_one(dim):
     """E_q[p/q] = 1: the draws of p and its density belong together (false alarm below 1e-6, five sigma)."""
-    places = np.zeros((1, dim))
-    wide = Adapted(places, np.ones(1), np.ones(1), 2.0, (0.2, 3.0))
-    narrow = Adapted(places + 0.3, np.ones(1), np.ones(1), 1.0, (0.5, 2.0))
+    points = np.zeros((1, dim))
+    wide = Adapted(points, np.ones(1), np.ones(1), 2.0, (0.2, 3.0))
+    narrow = Adapted(points + 0.3, np.ones(1), np.ones(1), 1.0, (0.5, 2.0))
     weights, biases = wide.sample(40_000, dim, rng=1)
     ratio = np.exp(narrow.log_density(weights, biases) - wide.log_density(weights, biases))
     assert abs(ratio.mean() - 1.0) < 5 * ratio.std() / np.sqrt(len(ratio))
@@ -54,7 +54,7 @@ def test_centres_follow_the_probabilities_and_slopes_the_lengths():
     law = layer(1)
     weights, biases = law.sample(5000, 1, rng=3)
     centres = -biases / weights[0]
-    edges = np.append(law.places[:, 0] - 0.01, law.places[-1, 0] + 0.01)
+    edges = np.append(law.points[:, 0] - 0.01, law.points[-1, 0] + 0.01)
     cumulative = np.append(0.0, np.cumsum(law.probabilities))
     assert stats.kstest(centres, lambda x: np.interp(x, edges, cumulative)).pvalue > 1e-6
     scaled = np.abs(weights[0]) * (0.1 + np.abs(centres))
@@ -79,11 +79,11 @@ def test_draws_are_reproducible_and_lie_in_the_support():
         ({"probabilities": np.ones(3)}, "sum 1"),
         ({"spread": 0.0}, "spread"),
         ({"slopes": (2.0, 1.0)}, "slopes"),
-        ({"places": np.full((3, 1), np.nan)}, "places"),
+        ({"points": np.full((3, 1), np.nan)}, "points"),
     ],
 )
 def test_bad_input_is_named(change, message):
-    good = {"places": np.zeros((3, 1)), "lengths": np.ones(3), "probabilities": np.full(3, 1 / 3), "spread": 1.0}
+    good = {"points": np.zeros((3, 1)), "lengths": np.ones(3), "probabilities": np.full(3, 1 / 3), "spread": 1.0}
     with pytest.raises(InputError, match=message):
         Adapted(**(good | change))
 

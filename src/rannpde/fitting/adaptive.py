@@ -3,7 +3,7 @@
 Adaptive iterations as in the method of lines: fit, measure the local length scale ℓ of the fitted function
 (``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), sample the next features from the law adapted to
 ℓ, and keep the iteration that predicts held-out points best. It pays where a function has layers; in many dimensions
-centres are too sparse to find them, and the first iteration is what remains.
+samples are too sparse to find them, and the first iteration is what remains.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PASSES = 4
 """Fit, measure ℓ, draw anew: after four times the lengths hardly change."""
 FEWEST_POINTS = 20
 """Fewer leave no length to measure."""
-MOST_PLACES = 3000
+LENGTH_SCALE_POINTS = 3000
 """Data points at which the length is measured."""
 FIRST_LENGTH = 0.5
 """ℓ of the first iteration everywhere: that of a constant field on [-1, 1]."""
@@ -49,17 +49,17 @@ def adaptive_features(
     lower, upper = points.min(axis=0), points.max(axis=0)
     centre, halfwidth = 0.5 * (lower + upper), np.where(upper > lower, 0.5 * (upper - lower), 1.0)
     held, train = np.split(rng.permutation(len(points)), [max(1, int(COMPARED_SHARE * len(points)))])
-    places = points[rng.permutation(train)[:MOST_PLACES]]
-    lengths = np.full(len(places), FIRST_LENGTH)
+    samples = points[rng.permutation(train)[:LENGTH_SCALE_POINTS]]
+    lengths = np.full(len(samples), FIRST_LENGTH)
     trials: list[tuple[float, RandomFeatures]] = []
     for _ in range(PASSES):
-        law = Adapted.to_lengths((places - centre) / halfwidth, lengths)
+        law = Adapted.to_lengths((samples - centre) / halfwidth, lengths)
         own, biases = law.sample(width, points.shape[1], rng=rng)
         features = RandomFeatures(own, biases, as_activation("tanh"), centre, halfwidth, True)
         coefficients = _fit(features, points[train], targets[train], weights[train])
         misfit = (features(points[held]) @ coefficients - targets[held]) * np.sqrt(weights[held, None])
         trials.append((float(np.linalg.norm(misfit)), features))
-        lengths = _lengths(features, coefficients, places)
+        lengths = _lengths(features, coefficients, samples)
     return min(trials, key=lambda trial: trial[0])[1]
 
 
@@ -71,18 +71,18 @@ def _fit(features: RandomFeatures, points: Array, targets: Array, weights: Array
     return equations.solve(0.0, PIVOT_CUTOFF).coefficients
 
 
-def _lengths(features: RandomFeatures, coefficients: Array, places: Array) -> Array:
+def _lengths(features: RandomFeatures, coefficients: Array, samples: Array) -> Array:
     """ℓ (G,) in scaled coordinates, the shortest over the outputs."""
     axes = np.eye(features.dim, dtype=int)
 
     def size(indices: list[Array]) -> Array:
         """Root of the sum of the squared derivatives of those multi-indices, all of one order, (G, outputs)."""
-        ridge = features.ridge(places, int(indices[0].sum()))  # the costly part, which they share
+        ridge = features.ridge(samples, int(indices[0].sum()))  # the costly part, which they share
         scaled = [features.factor(tuple(index)) * np.prod(features.halfwidth**index) for index in indices]
         parts = [ridge @ (factor[:, None] * coefficients) for factor in scaled]
         return np.sqrt(np.square(parts).sum(axis=0))
 
-    values: Array = features(places) @ coefficients
+    values: Array = features(samples) @ coefficients
     fields = zip(values.T, size(list(axes)).T, size([a + b for a in axes for b in axes]).T, strict=True)
     rates = [inverse_length(u[:, None], slope[:, None], bend[:, None], 2.0) for u, slope, bend in fields]
     rate: Array = np.max(rates, axis=0)

@@ -32,7 +32,7 @@ CONSTANT_RANGE = 1e-12
 
 
 def inverse_length(values: Array, slopes: Array, curvatures: Array, size: float) -> Array:
-    """1/ℓ (M,) of one field from u, |∇u| and |∇²u|, each (M, s) at M places and s times, the largest over the times.
+    """1/ℓ (M,) of one field from u, |∇u| and |∇²u|, each (M, s) at M points and s times, the largest over the times.
 
     size : L, the longest side of the domain (2 in coordinates scaled to [-1, 1]). A constant field gets 4/L.
 
@@ -58,31 +58,31 @@ def length_rate(slopes: Array, curvatures: Array, size: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Adapted:
-    """Centres near ``places`` (G, dim), drawn with those probabilities (G,), slopes U(lowest, highest)/lengths (G,).
+    """Centres near ``points`` (G, dim), drawn with those probabilities (G,), slopes U(lowest, highest)/lengths (G,).
 
-    A centre is a place plus a normal of standard deviation ``spread``; about the spacing of the places, so that the
+    A centre is one of them plus a normal of standard deviation ``spread``; about the spacing of the points, so that the
     density has no gaps. Directions are uniform on the sphere (±1 on the line). Coordinates are those of the network's
-    inputs: use it without ``domain=`` for places in raw coordinates.
+    inputs: use it without ``domain=`` for points in raw coordinates.
 
-    >>> places = np.linspace(-1, 1, 201)[:, None]
-    >>> law = Adapted.to_lengths(places, 0.05 + np.abs(places[:, 0]))
+    >>> points = np.linspace(-1, 1, 201)[:, None]
+    >>> law = Adapted.to_lengths(points, 0.05 + np.abs(points[:, 0]))
     >>> weights, biases = law.sample(width=1000, dim=1, rng=0)
     >>> centres = -biases / weights[0]
     >>> bool((np.abs(centres) < 0.25).mean() > 0.4)
     True
     """
 
-    places: Array
+    points: Array
     lengths: Array
     probabilities: Array
     spread: float
     slopes: tuple[float, float] = (0.25, 1.25)
 
     def __post_init__(self) -> None:
-        places = finite_array("places", self.places, 2)
+        points = finite_array("points", self.points, 2)
         for name in ("lengths", "probabilities"):
             array = finite_array(name, getattr(self, name), 1)
-            require(len(array) == len(places), f"{name} with shape", array.shape, f"of shape ({len(places)},)")
+            require(len(array) == len(points), f"{name} with shape", array.shape, f"of shape ({len(points)},)")
         require(bool((np.asarray(self.lengths) > 0).all()), "lengths", self.lengths, "positive")
         total = float(np.sum(self.probabilities))
         summed = bool((np.asarray(self.probabilities) >= 0).all()) and abs(total - 1.0) < 1e-9
@@ -98,38 +98,38 @@ class Adapted:
     @classmethod
     def to_lengths(
         cls,
-        places: Array,
+        points: Array,
         lengths: Array,
         *,
         uniform: float = 0.2,
         slopes: tuple[float, float] = (0.25, 1.25),
         spread: float | None = None,
     ) -> Adapted:
-        """Density ∝ ℓ^-dim at evenly spread places, and a share ``uniform`` of centres that ignores it."""
-        places = finite_array("places", places, 2)
+        """Density ∝ ℓ^-dim at evenly spread points, and a share ``uniform`` of centres that ignores it."""
+        points = finite_array("points", points, 2)
         lengths = finite_array("lengths", lengths, 1)
-        require(len(lengths) == len(places) > 0, "lengths with shape", lengths.shape, f"of shape ({len(places)},)")
+        require(len(lengths) == len(points) > 0, "lengths with shape", lengths.shape, f"of shape ({len(points)},)")
         require(0 <= uniform <= 1, "uniform", uniform, "a share between 0 and 1")
-        dim = places.shape[1]
+        dim = points.shape[1]
         density = (lengths.min() / lengths) ** dim
-        probabilities = (1 - uniform) * density / density.sum() + uniform / len(places)
+        probabilities = (1 - uniform) * density / density.sum() + uniform / len(points)
         if spread is None:
-            extent = np.prod(np.ptp(places, axis=0) + 1e-300) ** (1 / dim)
-            spread = 0.5 * float(extent) / len(places) ** (1 / dim)
-        return cls(places, lengths, probabilities, spread, slopes)
+            extent = np.prod(np.ptp(points, axis=0) + 1e-300) ** (1 / dim)
+            spread = 0.5 * float(extent) / len(points) ** (1 / dim)
+        return cls(points, lengths, probabilities, spread, slopes)
 
     @property
     def dim(self) -> int:
-        return int(self.places.shape[1])
+        return int(self.points.shape[1])
 
     def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         """weights (dim, width) and biases (width,)."""
         width = positive_integer("width", width)
         if dim != self.dim:
-            reject("dim", dim, f"{self.dim}, as the places of the law have")
+            reject("dim", dim, f"{self.dim}, as the points of the law have")
         rng = np.random.default_rng(rng)
-        chosen = rng.choice(len(self.places), size=width, p=self.probabilities)
-        centres = self.places[chosen] + self.spread * rng.standard_normal((width, dim))
+        chosen = rng.choice(len(self.points), size=width, p=self.probabilities)
+        centres = self.points[chosen] + self.spread * rng.standard_normal((width, dim))
         directions = rng.standard_normal((width, dim))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         steepness = rng.uniform(*self.slopes, width) / self.lengths[chosen]
@@ -137,11 +137,11 @@ class Adapted:
         return weights, -np.einsum("nw,wn->w", weights, centres)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
-        """A mixture over the places: slope uniform, direction uniform, and b given w normal around -w·place."""
+        """A mixture over the points: slope uniform, direction uniform, and b given w normal around -w·point."""
         width = weights.shape[1]
         steepness = np.linalg.norm(weights, axis=0)
         value = np.empty(width)
-        rows = max(1, BLOCK_ENTRIES // len(self.places))
+        rows = max(1, BLOCK_ENTRIES // len(self.points))
         for first in range(0, width, rows):
             block = slice(first, first + rows)
             value[block] = self._mixture(weights[:, block], biases[block], steepness[block])
@@ -154,7 +154,7 @@ class Adapted:
         scaled = steepness[:, None] * self.lengths
         inside = (scaled >= self.slopes[0]) & (scaled <= self.slopes[1])
         deviation = self.spread * steepness[:, None]
-        offset = (biases[:, None] + weights.T @ self.places.T) / deviation
+        offset = (biases[:, None] + weights.T @ self.points.T) / deviation
         terms = (
             self.probabilities * self.lengths / (self.slopes[1] - self.slopes[0]) * np.exp(-0.5 * offset**2) / deviation
         )

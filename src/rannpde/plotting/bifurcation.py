@@ -33,8 +33,8 @@ def plot_continuation(found: Continuation, path: PathLike | None = None) -> Figu
         for kind, marker in (("fold", "o"), ("branch point", "s"), ("Hopf point", "^")):
             points = [one for one in found.special if one.kind == kind]
             if points:
-                places = [one.parameter for one in points], [one.extreme for one in points]
-                place.plot(*places, marker, color="black", label=kind)
+                curve = [one.parameter for one in points], [one.extreme for one in points]
+                place.plot(*curve, marker, color="black", label=kind)
         seen = {int(kind) for branch in found.branches for kind in np.sign(branch.unstable)}
         for known in sorted(seen):
             place.plot([], [], STABILITY_LINES[known], color="#888888", label=STABILITY_WORDS[known])

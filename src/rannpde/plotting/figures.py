@@ -213,8 +213,8 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
 
 def _name_the_rest(figure: Figure, domain: Domain, cut: Mapping[int, float]) -> None:
     if cut:
-        places = [f"${symbol(domain.names[axis])} = {value:.3g}$" for axis, value in cut.items()]
-        figure.supxlabel(f"slice at {', '.join(places)}", fontsize=8)
+        cuts = [f"${symbol(domain.names[axis])} = {value:.3g}$" for axis, value in cut.items()]
+        figure.supxlabel(f"slice at {', '.join(cuts)}", fontsize=8)
 
 
 def _fields(solution: Solution) -> list[Panel]:
@@ -328,7 +328,7 @@ def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure
 def finished(figure: Figure, path: PathLike | None) -> Figure:
     """The figure laid out, and written to ``path`` if given.
 
-    Panels of equal scales have found their places only at the second layout; the first would cut off their labels.
+    Panels of equal scales reach their final position only at the second layout; the first would cut off their labels.
     """
     _lay_out(figure)
     if path is not None:

@@ -39,20 +39,20 @@ def plot_identified(solution: Identified, path: PathLike | None = None) -> Figur
 def _identified(solution: Identified) -> Figure:
     functions = list(solution.functions.values())
     panels = 2 + bool(solution.parameters) + sum(1 + (len(f.of) == 2) for f in functions)
-    figure, places = _places(panels)
-    _field(figure, next(places), solution)
+    figure, empty_axes = _panels(panels)
+    _field(figure, next(empty_axes), solution)
     if solution.parameters:
-        _numbers(next(places), solution)
+        _numbers(next(empty_axes), solution)
     for one in functions:
-        _function(figure, places, one)
-    _residuals(next(places), solution)
-    for empty in places:
+        _function(figure, empty_axes, one)
+    _residuals(next(empty_axes), solution)
+    for empty in empty_axes:
         empty.set_axis_off()
     figure.suptitle(heading(solution, figure.get_figwidth()), fontsize=HEADING)
     return figure
 
 
-def _places(panels: int) -> tuple[Figure, Iterator[Axes]]:
+def _panels(panels: int) -> tuple[Figure, Iterator[Axes]]:
     """A figure with room for that many panels, row by row."""
     columns = min(panels, COLUMNS)
     figure, axes = canvas(-(-panels // columns), columns, width=4.2, height=3.4)
@@ -82,9 +82,9 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
         figure, axes, view, Panel(f"{inline_equation(name)} and where it was measured", component(solution.function, 0))
     )
     across, up = view.plane
-    for places in points:
-        size = 3 if len(places) > 200 else 6
-        axes.plot(places[:, across], places[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
+    for one in points:
+        size = 3 if len(one) > 200 else 6
+        axes.plot(one[:, across], one[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
 
 
 def _label(axes: Axes, across: str, up: str) -> None:
@@ -109,9 +109,9 @@ def _numbers(axes: Axes, solution: Identified) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _function(figure: Figure, places: Iterator[Axes], one: FunctionEstimate) -> None:
+def _function(figure: Figure, empty_axes: Iterator[Axes], one: FunctionEstimate) -> None:
     bounds = one.expanded.basis.cell.bounds
-    axes = next(places)
+    axes = next(empty_axes)
     if len(one.of) == 1:
         line = np.linspace(bounds[0, 0], bounds[0, 1], CURVE_POINTS)
         lower, upper = one.band(line[:, None])
@@ -127,7 +127,7 @@ def _function(figure: Figure, places: Iterator[Axes], one: FunctionEstimate) -> 
     if len(one.of) == 2:
         shown.append(Panel(f"± of {inline_equation(one.name)}", lambda points: one.factor * one.std(points)))
     for number, panel in enumerate(shown):
-        axes = axes if number == 0 else next(places)
+        axes = axes if number == 0 else next(empty_axes)
         values = panel.values(grid).reshape(IDENTIFIED_GRID, IDENTIFIED_GRID)
         scale = scale_of(values, panel)
         axes.grid(False)
@@ -160,7 +160,7 @@ def _residuals(axes: Axes, solution: Identified) -> None:
 
 
 def plot_sensitivity(sensitivity: Sensitivity, path: PathLike | None = None) -> Figure:
-    """θ ∂u/∂θ of the first field for every unknown number, and the places of the best sensors."""
+    """θ ∂u/∂θ of the first field for every unknown number, and the best positions of sensors."""
     with style():
         return finished(_sensitivity(sensitivity), path)
 
@@ -175,9 +175,9 @@ def _sensitivity(sensitivity: Sensitivity) -> Figure:
         time = float(np.median(best[:, 0]))
         view = View.of(domain, view.plane, {0: time})
         told += f"\nmaps at $t = {time:.3g}$; sensors at times from {best[:, 0].min():.3g} to {best[:, 0].max():.3g}"
-    figure, places = _places(len(names))
+    figure, empty_axes = _panels(len(names))
     for name in names:
-        axes, values = next(places), _change(sensitivity, name)
+        axes, values = next(empty_axes), _change(sensitivity, name)
         title = rf"${symbol(name)}\ \partial {symbol(field)} / \partial {symbol(name)}$"
         if view is None:
             line = span(domain, 0, CURVE_POINTS)
@@ -189,7 +189,7 @@ def _sensitivity(sensitivity: Sensitivity) -> Figure:
         draw_map(figure, axes, view, Panel(title, values))
         across, up = best[:, list(view.plane)].T
         axes.plot(across, up, "o", color="white", mec="black", ms=6, clip_on=False, zorder=3)
-    for empty in places:
+    for empty in empty_axes:
         empty.set_axis_off()
     figure.suptitle(told, fontsize=HEADING)
     return figure

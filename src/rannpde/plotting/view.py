@@ -200,14 +200,14 @@ def telling(
     unit = np.abs(np.reshape(function(points), (len(points), -1))).max(axis=0)
     unit[unit == 0] = 1.0
     lower, upper = domain.bounds[list(rest)].T
-    places, seen = [lower + share * (upper - lower) for share in CUTS], []
-    for place in places:
+    cuts, seen = [lower + share * (upper - lower) for share in CUTS], []
+    for place in cuts:
         points[:, list(rest)] = place
         inside = points[domain.contains(points)]
         values = np.reshape(function(inside), (len(inside), -1)) / unit if len(inside) else np.zeros((1, 1))
         seen.append(float(np.sqrt(np.mean(values**2))))
     best = 0 if seen[0] >= LEAST_SECTION_SIZE * max(seen) else int(np.argmax(seen))
-    return dict(zip(rest, map(float, places[best]), strict=True))
+    return dict(zip(rest, map(float, cuts[best]), strict=True))
 
 
 def _lifted(middle: Array, plane: tuple[int, int], flat: Array) -> Array:

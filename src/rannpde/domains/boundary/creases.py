@@ -69,10 +69,10 @@ def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: floa
     cosine = (one * other).sum(axis=1)
     kept = (cosine < SHARP_EDGE_COSINE) & (np.abs(level(edge)) < ON * size)
     kept &= np.linalg.norm(edge - last, axis=1) < distance * reach  # the planes were laid beside it
-    _, places = np.unique(np.round(edge[kept] / (0.5 * reach)), axis=0, return_index=True)
-    if not len(places):
+    _, distinct = np.unique(np.round(edge[kept] / (0.5 * reach)), axis=0, return_index=True)
+    if not len(distinct):
         return NONE
-    edge, directions = edge[kept][places], np.cross(one[kept][places], other[kept][places])
+    edge, directions = edge[kept][distinct], np.cross(one[kept][distinct], other[kept][distinct])
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     steps = 0.5 * reach * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])[:, None, None] * directions
     along = (edge + steps).reshape(-1, 3)
@@ -91,17 +91,17 @@ def _vertices(points: Array, directions: Array, pairs: Array, slack: float) -> t
     meet = np.abs((gap * across).sum(axis=1)) < slack * lengths
     one, other, gap, across, lengths = one[meet], other[meet], gap[meet], across[meet], lengths[meet]
     ahead = (np.cross(gap, directions[other]) * across).sum(axis=1) / lengths**2
-    places = points[one] + ahead[:, None] * directions[one]
-    return np.concatenate([places, places]), np.concatenate([directions[one], directions[other]])
+    crossings = points[one] + ahead[:, None] * directions[one]
+    return np.concatenate([crossings, crossings]), np.concatenate([directions[one], directions[other]])
 
 
-def _plane(level: ArrayMap, places: Array, size: float) -> tuple[Array, Array, Array]:
-    """Planes level = 0 as seen from places (M, 3): these, unit normals n and offsets c of n·x = c."""
-    step = CREASE_STEP * size * np.eye(len(places[0]))
-    slopes = np.stack([level(places + one) - level(places - one) for one in step], axis=1) / (2 * CREASE_STEP * size)
+def _plane(level: ArrayMap, points: Array, size: float) -> tuple[Array, Array, Array]:
+    """Planes level = 0 linearised at points (M, 3): the points, unit normals n and offsets c of n·x = c."""
+    step = CREASE_STEP * size * np.eye(len(points[0]))
+    slopes = np.stack([level(points + one) - level(points - one) for one in step], axis=1) / (2 * CREASE_STEP * size)
     lengths = np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)
     normals = slopes / lengths[:, None]
-    return places, normals, (normals * places).sum(axis=1) - level(places) / lengths
+    return points, normals, (normals * points).sum(axis=1) - level(points) / lengths
 
 
 def _meeting(near: Array, sides: list[tuple[Array, Array, Array]]) -> Array:

@@ -50,10 +50,10 @@ def spheres(chart: Chart, piece: Array, lower: Array, width: Array) -> tuple[Arr
 def overlaps(chart: Chart, piece: Array, lower: Array, width: Array, bounds: Array) -> Array:
     """Whether cells (C,) have more than a line in common with a box (3, 2); flat ones alone are looked at."""
     shares = np.array([(0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5), (0, 0.5), (0.5, 0), (1, 0.5), (0.5, 1)])
-    places = np.stack([chart.place(piece, lower + width[:, None] * share) for share in shares], axis=1)
-    low, high = places.min(axis=1), places.max(axis=1)
+    points = np.stack([chart.place(piece, lower + width[:, None] * share) for share in shares], axis=1)
+    low, high = points.min(axis=1), points.max(axis=1)
     slack = 1e-9 * (high - low).max(axis=1, keepdims=True, initial=0.0)
-    flat = np.abs(places[:, 4:] - 0.25 * np.array(HALVES) @ places[:, :4]).max(axis=(1, 2)) <= slack[:, 0]
+    flat = np.abs(points[:, 4:] - 0.25 * np.array(HALVES) @ points[:, :4]).max(axis=(1, 2)) <= slack[:, 0]
     common = np.minimum(high, bounds[:, 1]) - np.maximum(low, bounds[:, 0])
     meets = (common >= -slack).all(axis=1) & ((common > slack).sum(axis=1) >= 2)
     return np.asarray(meets | ~flat)

@@ -125,7 +125,7 @@ def trace(wall: Wall, bounds: Array, label: str = "") -> Traced | None:
         return None
     simplices = _simplices(cells)
     nodes, inverse = np.unique(simplices.reshape(-1, dim), axis=0, return_inverse=True)
-    places, values, moved = _warped(wall, lower + nodes * step, float(step.min()))
+    vertices, values, moved = _warped(wall, lower + nodes * step, float(step.min()))
     if not np.isfinite(values).all():
         raise InputError(
             "the formula of an implicit shape is not finite near its boundary; correct it or choose within=…"
@@ -136,9 +136,9 @@ def trace(wall: Wall, bounds: Array, label: str = "") -> Traced | None:
     edges, number = np.unique(np.sort(pieces.reshape(-1, 2), axis=1), axis=0, return_inverse=True)
     # an edge with a moved node is cut in that node, so that all its edges share one corner
     known = np.where(moved[edges[:, 0]], edges[:, 0], np.where(moved[edges[:, 1]], edges[:, 1], -1))
-    key = np.where(known >= 0, known, len(places) + np.arange(len(edges)))
-    points = _crossings(wall, places[edges[:, 0]], places[edges[:, 1]])
-    points[known >= 0] = places[known[known >= 0]]
+    key = np.where(known >= 0, known, len(vertices) + np.arange(len(edges)))
+    points = _crossings(wall, vertices[edges[:, 0]], vertices[edges[:, 1]])
+    points[known >= 0] = vertices[known[known >= 0]]
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     points, number = points[first], same[number]
     gradient = wall.both(points)[1]
@@ -156,22 +156,22 @@ def trace(wall: Wall, bounds: Array, label: str = "") -> Traced | None:
     return Traced(label, wall, points[corner], normals[corner])
 
 
-def _warped(wall: Wall, places: Array, step: float) -> tuple[Array, Array, Array]:
+def _warped(wall: Wall, vertices: Array, step: float) -> tuple[Array, Array, Array]:
     """Nodes (N, n), those close to the zero set moved onto it; values (N,) before, and which were moved.
 
     Without it there would be slivers, whose planes have nothing to do with the surface.
     """
-    value, gradient = wall.both(places)
+    value, gradient = wall.both(vertices)
     slope = np.linalg.norm(gradient, axis=1)
     moved = np.abs(value) < WARP * step * slope
-    target = places[moved]
+    target = vertices[moved]
     for _ in range(NEWTON):
         found, steep = wall.both(target)
         target = target - (found / np.maximum((steep**2).sum(axis=1), 1e-300))[:, None] * steep
-    stayed = np.linalg.norm(target - places[moved], axis=1) < 2 * WARP * step
+    stayed = np.linalg.norm(target - vertices[moved], axis=1) < 2 * WARP * step
     rows = np.flatnonzero(moved)
     moved[rows[~stayed]] = False
-    warped = places.copy()
+    warped = vertices.copy()
     warped[rows[stayed]] = target[stayed]
     return warped, value, moved
 

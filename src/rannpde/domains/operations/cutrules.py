@@ -149,8 +149,8 @@ class StripRules:
             if good:
                 (y, shares), box = heights[number], strips[number].box
                 extent = extents[box]
-                places, lengths = _gauss(_fewer(across, float(width.max()) / (extent[2] - extent[0])))
-                x = left[:, None] + width[:, None] * places
+                nodes, lengths = _gauss(_fewer(across, float(width.max()) / (extent[2] - extent[0])))
+                x = left[:, None] + width[:, None] * nodes
                 weights = (shares * width)[:, None] * lengths
                 points = np.stack([x.ravel(), np.broadcast_to(y[:, None], x.shape).ravel()], axis=1)
                 gathered.setdefault(box, []).append((points, weights.ravel()))

@@ -136,8 +136,8 @@ class PlanarPatches(RegionPatches):
                 number = np.flatnonzero((low < middle) & (middle < high))
                 if len(number):
                     share = shares_at_height(arcs, number, np.full(len(number), middle))
-                    places = arcs.place(number, share)[:, 0]
-                    found += [(x, family, int(k)) for x, k in zip(places.tolist(), number, strict=True)]
+                    crossings = arcs.place(number, share)[:, 0]
+                    found += [(x, family, int(k)) for x, k in zip(crossings.tolist(), number, strict=True)]
             found.sort()
             if len(found) % 2:
                 raise InputError(f"the boundary does not close near the height {middle:.6g}; move the shapes apart")

@@ -72,7 +72,7 @@ def _crossings(
 ) -> tuple[Array, Array]:
     """Strip (C,) and place x (C, nodes) of every arc that runs through a strip, at the strip's lines."""
     middle = 0.5 * (levels[1:] + levels[:-1])
-    strips, places = [np.empty(0, dtype=int)], [np.empty((0, lines.shape[1]))]
+    strips, crossings = [np.empty(0, dtype=int)], [np.empty((0, lines.shape[1]))]
     for arcs, low, high in zip(families, lows, highs, strict=True):
         number, strip = np.nonzero((low[:, None] < middle) & (middle < high[:, None]))
         if not len(number):
@@ -80,9 +80,9 @@ def _crossings(
         wanted = lines[strip]
         nodes = wanted.shape[1]
         share = shares_at_height(arcs, np.repeat(number, nodes), wanted.ravel())
-        places.append(arcs.place(np.repeat(number, nodes), share)[:, 0].reshape(-1, nodes))
+        crossings.append(arcs.place(np.repeat(number, nodes), share)[:, 0].reshape(-1, nodes))
         strips.append(strip)
-    return np.concatenate(strips), np.concatenate(places)
+    return np.concatenate(strips), np.concatenate(crossings)
 
 
 def shares_at_height(arcs: Arcs, number: Array, height: Array) -> Array:

@@ -128,12 +128,12 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure, (axes,) = panels(1)
     figure.set_size_inches(7.0, 3.4)
     for number, (limit, change) in enumerate(CHANGES.items()):
-        places = [k + 0.14 * (number - 2) for k, changes in enumerate(table.values()) if limit in changes]
+        positions = [k + 0.14 * (number - 2) for k, changes in enumerate(table.values()) if limit in changes]
         values = np.array([changes[limit] for changes in table.values() if limit in changes])
         if len(values):
             reach = np.abs(values[:, 1:].T - values[:, 0])
             axes.errorbar(
-                places, values[:, 0], reach, color=COLOURS[number], marker=MARKERS[number], ls="", label=change
+                positions, values[:, 0], reach, color=COLOURS[number], marker=MARKERS[number], ls="", label=change
             )
     axes.axhline(1.0, color="black", lw=0.8)
     axes.set_xticks(range(len(table)), list(table))

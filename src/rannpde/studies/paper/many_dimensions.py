@@ -107,9 +107,9 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
         for count, sign, dash in ((cell.width, "N", "--"), (cell.paths, "M", ":")):
             text = f"1/√{sign}, {sign} = {count}: free of the dimension"
             axes.plot(dims, np.full(len(dims), count**-0.5), color="black", ls=dash, lw=1.0, label=text)
-        places, points = np.geomspace(dims[0], dims[-1], 200), cell.paths * cell.steps
+        dimensions, points = np.geomspace(dims[0], dims[-1], 200), cell.paths * cell.steps
         text = f"n^(-2/d): a grid of n = {points} points, as many as states of paths"
-        axes.plot(places, points ** (-2 / places), color="0.6", lw=2.0, label=text)
+        axes.plot(dimensions, points ** (-2 / dimensions), color="0.6", lw=2.0, label=text)
         axes.set(title=name, xlabel="dimension d", ylim=(0.5 * lowest, 2.0))
         log_axes(axes)
         log_scale(axes, "x")

@@ -67,9 +67,9 @@ class PooledLosses:
             found[-1]["difference 1"] = float(differences[0])
         for name, rules in self._rims.items():
             total = np.zeros(len(widths))
-            for places, masses, exact in rules:
-                index = (0,) * places.shape[1]
-                values = [one.table[index] for one in nested_networks(pool, widths, places, [index])]
+            for nodes, masses, exact in rules:
+                index = (0,) * nodes.shape[1]
+                values = [one.table[index] for one in nested_networks(pool, widths, nodes, [index])]
                 total += [float(masses @ np.square(value - exact).sum(axis=1)) for value in values]
             for one, loss in zip(found, total, strict=True):
                 one[name] = float(loss)
