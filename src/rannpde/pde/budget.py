@@ -25,6 +25,7 @@ import numpy as np
 
 from rannpde.checkpoints import Cause, Ended, guarded
 from rannpde.pde.memory import readable, resident_memory
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 GRACE = (0.1, 0.5)
 """Share of the time allowed, and seconds, within which a result is assembled after the deadline: half of the overrun
@@ -34,11 +35,10 @@ TIMED_FLOPS = 1e8
 FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15, "lu": 0.6}
 """Speeds of factorisations relative to that of a product (OpenBLAS on one core, 1,000 columns), until one is
 measured."""
+READING_SHARE = MUCH_SMALLER**2
+"""Share of the time that is spent on reading how much memory the process holds: not noticed in any sum of times."""
 PROBE_SIZE = 384
 """Rows of the product that is timed: a few milliseconds."""
-MEMORY_INTERVAL = 0.05
-"""Seconds between two looks at the memory that the process holds."""
-
 
 TimeSource = Callable[[], float]
 """Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` tell them."""
@@ -168,7 +168,7 @@ class Watch:
         self.budget = budget
         self.raised = 0
         self.shortage = ""
-        self.looked = self.now()
+        self.next_reading = self.now()  # of the memory that the process holds
 
     def now(self) -> float:
         return self.budget.clock()
@@ -179,9 +179,10 @@ class Watch:
             self._end()
         if self.raised == 1 and now > self.budget.latest:
             self._end()
-        if self.budget.memory is not None and now > self.looked + MEMORY_INTERVAL:
-            self.looked = now
+        if self.budget.memory is not None and now >= self.next_reading:
             self.reserve(0.0, "the present iteration")
+            after = self.now()
+            self.next_reading = after + (after - now) / READING_SHARE
 
     def reserve(self, size: float, what: str) -> None:
         memory = self.budget.memory

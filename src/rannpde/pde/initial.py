@@ -22,12 +22,11 @@ from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.time.integrator import blows_up
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS, ROUNDED
 
 TOLERANCE = EPS**0.5
 """Relative tolerance of the guess: one step of Newton's method, which squares errors, leaves rounding."""
-SMALL = 1e-2
-"""Absolute tolerance of the guess, relative to its relative tolerance and the initial values."""
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
 STANDSTILL = 2**13
@@ -129,7 +128,7 @@ def _integration(
         with np.errstate(all="ignore"):
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method=method, rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True, events=event,
+                method=method, rtol=tolerance, atol=MUCH_SMALLER * tolerance * scales, dense_output=True, events=event,
             )  # fmt: skip
     except _TooLong:
         return (guess, OptimizeResult(success=False, status=-1, t=times[-1:])) if stuck() else None

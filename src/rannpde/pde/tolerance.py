@@ -37,7 +37,7 @@ problems that are well posed have constants of stability below it."""
 
 RESIDUAL_TOLERANCE = 1e-2
 """Largest relative residual, on points that were not used, of what may be called a solution."""
-STRONG_RESIDUAL_TOLERANCE = 1e-3
+STRONG_RESIDUAL_TOLERANCE = MUCH_SMALLER * RESIDUAL_TOLERANCE
 """The same where the residual of the strong form is what is minimised, by least squares: in its maximum over cells, and
 on points that were not used."""
 SAME_SOLUTION = RESIDUAL_TOLERANCE

@@ -21,6 +21,7 @@ from rannpde.pde.tolerance import (
     TOLERANCE_REDUCTION,
     UNSOLVED_RESIDUAL,
 )
+from rannpde.rounding import HALF_DIGITS
 
 NEWTON_CONVERGED = 1e-6
 """Relative size of a Newton step that is followed by no larger ones: it is rounding if it is not much smaller than the
@@ -36,11 +37,10 @@ class CellsTuning:
     columns_per_polynomial : cosines, sines and 1 per polynomial of the degree; fewer lose digits, more cost time
     frequency_per_degree : largest frequency on [-1, 1] divided by the degree; 0.2 to 0.25 gave most digits in one and
         two dimensions; in three, degrees are low: with 0.2 smooth solutions in a cube ended at 2e-8, with 0.14 at 2e-9
-    frequency_spread : each iteration multiplies the frequency by a number between these, so that two iterations have
-        less of their error in common
-    jitter : splits are moved by up to this fraction of the adjacent cells, differently in each iteration, for the same
-        reason; in the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at
-        curved sides
+    variation : splits are moved by up to this fraction of the adjacent cells, differently in each iteration, so that
+        two iterations have less of their error in common; in the plane 0.12 takes twice the time of 0.06, since the
+        largest cell decides, and makes slivers at curved sides. Frequencies vary by the first of these in all
+        dimensions, for the same reason
     first_splits : splits along each axis that any initial mesh has; a single box could not be jittered
     extra_nodes : quadrature nodes per axis beyond the degree
     singular_value_cutoff : singular functions below it, relative to 1, are left out; what they would add to a solution
@@ -60,7 +60,8 @@ class CellsTuning:
     corner_exponent : power of the distance from a re-entrant corner that multiplies rows near it, twice that for
         conditions; behind a backward-facing step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the
         corner
-    largest_contrast_weight : bound on the weight of an equation in a cell of strong diffusion next to weak diffusion
+    largest_contrast_weight : bound on the weight of an equation in a cell of strong diffusion next to weak diffusion:
+        beyond it, other rows would lose more than half of their digits
     outflow_exponent, outflow_misfit : exponent of the weight of values prescribed at an outflow whose layer is thinner
         than the cell, and the misfit above which it is used; layers of 1e-4 are then resolved cell by cell and not
         smeared
@@ -72,19 +73,17 @@ class CellsTuning:
     similar_mesh_ratio : an iteration whose mesh has fewer cells than this multiple of the previous one uses one degree
         more or less: with the same degree, two samples of functions differ, but not in what both cannot represent, and
         the estimate is too low (by a factor of 17 behind a backward-facing step)
-    variation_per_cell : change of the data, relative to half their range, in half a cell of degree 1
 
     Marking and refinement:
 
     marking_factor, theta : marked cells hold the share theta (Dörfler) of the squared residuals above marking_factor ·
-        tol. Degrees are high, so that a cell that is split leaves next to nothing: what is not marked decides how far
-        one iteration gets, and 0.99 is one digit
+        tol, since residuals, which have derivatives in them, exceed errors by more than that. Degrees are high, so that
+        a cell that is split leaves next to nothing: what is not marked decides how far one iteration gets, and 0.99 is
+        one digit
     max_threshold_reduction : the threshold falls where no cell is marked and iterations still differ, to this fraction
         of the largest residual at most
     anisotropy_threshold : a cell is split across an axis whose last Legendre coefficients (TAIL_START) hold at least
-        this share of the largest such tail
-    curvature_threshold : a clipped cell in three dimensions is split across axes along which the second derivative is
-        at least this fraction of the largest
+        this share of the largest such tail; a clipped cell in three dimensions by its second derivatives
     crease_levels : how often marked cells at re-entrant edges of solids are split in one iteration; there are many of
         them, so that only marked ones are split
     max_cells, max_iterations : limits of the adaptive loop
@@ -111,8 +110,8 @@ class CellsTuning:
 
     Time integration:
 
-    max_corrections : simplified Newton steps per time step
-    slowest_contraction : a correction that reduces the residual by less requires a new factorisation, or a shorter step
+    max_corrections : simplified Newton steps per time step; where the contraction so far does not reach the tolerance
+        in them, a new factorisation or a shorter step is needed (Hairer & Wanner, IV.8)
     spatial_error_ratio : the error is one of space where a shorter step leaves more than this fraction of it
     steps_per_factor : remaining steps from which on longer ones pay for new factorisations, which cost about eight
         steps
@@ -124,15 +123,13 @@ class CellsTuning:
         short ones converge, estimates the sizes of the fields
     incompatible_start_order : order of error over allowed error in the first step where initial and boundary values are
         incompatible
-    max_step_tolerance, step_tolerance_per_residual, step_tolerance_reduction : step tolerance in the first
-        iteration; divided by the residual of the previous iteration (at 0.03, iterations around 17 discs differed by
-        their time steps, and one more was needed); and the factor between iterations once space is resolved
+    max_step_tolerance, step_tolerance_reduction : step tolerance in the first iteration, and relative to the residual
+        of the previous one in later iterations; and the factor between iterations once space is resolved
     """
 
     columns_per_polynomial: float = 1.3
     frequency_per_degree: tuple[float, float, float] = (0.2, 0.2, 0.14)
-    frequency_spread: tuple[float, float] = (0.8, 1.2)
-    jitter: tuple[float, float, float] = (0.2, 0.06, 0.06)
+    variation: tuple[float, float, float] = (0.2, 0.06, 0.06)
     first_splits: tuple[int, int, int] = (1, 1, 0)
     extra_nodes: int = 4
     singular_value_cutoff: float = 1e-15
@@ -142,20 +139,18 @@ class CellsTuning:
 
     condition_weight: tuple[float, float, float] = (CONDITION_WEIGHT, CONDITION_WEIGHT, 1.0)
     corner_exponent: float = 0.5
-    largest_contrast_weight: float = 1e6
+    largest_contrast_weight: float = 1 / HALF_DIGITS
     outflow_exponent: float = 2.0
     outflow_misfit: float = UNSOLVED_RESIDUAL
 
     degree: tuple[float, float] = (7.0, 0.8)
     max_degree: tuple[int, int, int] = (20, 16, 9)
     similar_mesh_ratio: float = 1 / GAIN
-    variation_per_cell: float = 0.5
 
-    marking_factor: float = 20.0
+    marking_factor: float = 1 / MUCH_SMALLER
     theta: float = 0.99
     max_threshold_reduction: float = MUCH_SMALLER
     anisotropy_threshold: float = MUCH_SMALLER
-    curvature_threshold: float = 0.3
     crease_levels: int = 2
     max_cells: tuple[int, int, int] = (4000, 1500, 300)
     max_iterations: int = 30
@@ -175,7 +170,6 @@ class CellsTuning:
     undetermined_ratio: float = ILL_POSED_RATIO
 
     max_corrections: int = 10
-    slowest_contraction: float = 0.4
     spatial_error_ratio: float = GAIN
     steps_per_factor: int = 16
     five_stage_tolerance: float = HIGH_ORDER_TOLERANCE
@@ -186,5 +180,4 @@ class CellsTuning:
     max_pilot_steps: int = 24
     incompatible_start_order: float = 1.25
     max_step_tolerance: float = PILOT_TOLERANCE
-    step_tolerance_per_residual: float = 0.003
     step_tolerance_reduction: float = TOLERANCE_REDUCTION

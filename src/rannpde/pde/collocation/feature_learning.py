@@ -61,9 +61,8 @@ class LearnedLaw:
         ridges."""
         if self.kind == "products":
             return ()
-        freer = (
-            tuning.larger_isotropic_fraction if self.free == tuning.isotropic_fraction else tuning.isotropic_fraction
-        )
+        few = tuning.isotropic_fraction
+        freer = 1 - few if self.free == few else few
         scales = (self.scale * tuning.step, self.scale / tuning.step)
         return (*(replace(self, scale=scale) for scale in scales), replace(self, free=freer))
 

@@ -60,7 +60,7 @@ class Placement:
         free = rng.uniform(size=width) < tuning.isotropic_fraction
         direction[free] = rng.standard_normal((int(free.sum()), domain.dim))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        slope[free] = tuning.isotropic_slope * rng.uniform(0.25, 1.5, int(free.sum()))
+        slope[free] = rng.uniform(*tuning.slopes, int(free.sum()))
         weights = (direction * slope[:, None]).T
         biases = -np.einsum("lj,jl->j", weights, (points[chosen] - centre) / halfwidth)
         return RandomFeatures(weights, biases, as_activation(activation), centre, halfwidth, constant=True)

@@ -224,7 +224,7 @@ class AdaptiveCollocation:
             if not self.learned_law:
                 yield IterationPlan(self._uniform, width, state)
             small = width <= max(self.search.width, tuning.learning.first_width)
-            if (self.learned_law or small) and loop.best.score < tuning.learning.max_residual:
+            if (self.learned_law or small) and loop.best.score < 1:  # better than zero
                 yield from self._learn_at_width(loop, width)
             if not self.learned_law and loop.best.score < tuning.unsolved_residual:
                 yield IterationPlan(self._resample, width, loop.best.network)

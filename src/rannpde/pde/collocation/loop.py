@@ -208,7 +208,7 @@ class CollocationLoop:
         if far is None:
             return ""
         gap_size, left = self._distance(*far), max(one.score for one in far)
-        if gap_size <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
+        if gap_size <= max(owner.tuning.ill_posed_ratio * left, SAME_SOLUTION):
             return ""
         gap = far[0].network(owner.points) - far[1].network(owner.points)
         means, spreads = np.abs(gap.mean(axis=0)), gap.std(axis=0)

@@ -14,6 +14,7 @@ from rannpde.pde.tolerance import (
     GAIN,
     ILL_POSED_RATIO,
     MUCH_SMALLER,
+    SAME_SOLUTION,
     STRONG_RESIDUAL_TOLERANCE,
     UNIFORM_SHARE,
     UNSOLVED_RESIDUAL,
@@ -28,22 +29,21 @@ widths that double."""
 class PlacementTuning:
     """Placement of neurons by the local length scale ℓ of a solution, chosen for travelling waves and free boundaries.
 
-    slopes : the slope of a neuron is uniform between these multiples of 1/ℓ
-    isotropic_fraction, isotropic_slope : fraction of neurons of random direction, and their slope, for smooth parts
+    slopes : the slope of a neuron is uniform between these multiples of 1/ℓ, or of 1 for those of random direction
+    isotropic_fraction : fraction of neurons of random direction, for smooth parts
     sharpness : neurons and points are sampled with density ∝ ℓ^-sharpness from ``candidates`` uniform points
     uniform_fraction : fraction of neurons sampled regardless of ℓ
     probes : distances over which the change of the gradient is measured, as fractions of the half-width: kinks count
         too
-    min_gradient : a gradient below this, for unit range, has no direction
+    min_gradient : a gradient below this has no direction: along the domain values would count as the same
     """
 
     slopes: tuple[float, float] = (0.3, 3.5)
     isotropic_fraction: float = UNIFORM_SHARE
-    isotropic_slope: float = 2.0
     sharpness: float = 1.5
     uniform_fraction: float = UNIFORM_SHARE
     probes: tuple[float, float] = (1e-2, 2e-3)
-    min_gradient: float = 1e-3
+    min_gradient: float = SAME_SOLUTION
     candidates: int = 8000
 
 
@@ -77,9 +77,8 @@ class LearningTuning:
     scale : scale of the cosines' frequencies, for a gradient of length one on [-1, 1]^n; 0.5 to 1 is best throughout
     step : factor between this scale and others, tried where an iteration reduces the residual by less than
         min_reduction
-    isotropic_fraction, larger_isotropic_fraction : fractions of ridges of random direction: few, or digits are lost
-        where the structure is exact; more where an iteration gains little, as they represent what the structure does
-        not
+    isotropic_fraction : fraction of ridges of random direction: few, or digits are lost where the structure is exact;
+        all but this fraction where an iteration gains little, as they represent what the structure does not
     points, lines, degrees : samples of the gradient; lines in each coordinate, and Legendre polynomials on each
     first_width, search_solves : neurons of the first iteration, and solves of its search for a scale
     min_reduction, max_idle : iterations of one width continue while the residual falls to this fraction, and this many
@@ -88,14 +87,12 @@ class LearningTuning:
     estimator_factor : factor of error estimates, as two realisations of a fitted law have in common what the structure
         does not represent: over sixty random problems, the error was up to 3.3 times the plain estimate (a product and
         1e-4 of a ridge)
-    max_residual : a solution with a larger residual shows no structure
     """
 
     dimensions: int = 4
     scale: float = 0.7
     step: float = 1.5
     isotropic_fraction: float = UNIFORM_SHARE
-    larger_isotropic_fraction: float = 0.7
     points: int = 2000
     lines: int = 150
     degrees: int = 16
@@ -105,7 +102,6 @@ class LearningTuning:
     max_idle: int = 2
     iterations: int = 10
     estimator_factor: float = ESTIMATOR_FACTOR
-    max_residual: float = 0.9
 
 
 @dataclass(frozen=True)
@@ -116,13 +112,12 @@ class CollocationTuning:
         since an orthogonal factorisation costs the cube
     ill_posed_ratio, ill_posed_factor : realisations that differ by more than this multiple of their residuals have an
         error in common that a small residual does not show (Cauchy data for Laplace: error 11 times the plain estimate;
-        a load of width 1e-4: 3 times); the estimate is then multiplied by the factor
+        a load of width 1e-4: 3 times); the estimate is then multiplied by the factor, and where the difference is above
+        SAME_SOLUTION too, the equations do not determine the solution
     unsolved_residual : with a larger residual no second realisation is made, and there is no estimate
     similar_residual_ratio : realisations whose residuals differ by a larger factor do not measure the error of the
         better one: a third is made
     min_reduction : iterations end when difference and residual both exceed this fraction of those at half the width
-    undetermined_ratio : realisations that differ by this multiple of their residuals are not determined by the
-        equations
     residual_tolerance : the largest relative held-out residual of a solution that is called solved, or 3 tol
 
     search_width : scales are searched with at most this many columns of all fields: a solve costs their cube
@@ -142,11 +137,10 @@ class CollocationTuning:
     last_width: int = 1600
     max_columns: int = 3200
     ill_posed_ratio: float = ILL_POSED_RATIO
-    ill_posed_factor: float = 5.0
+    ill_posed_factor: float = 1 / MUCH_SMALLER
     unsolved_residual: float = UNSOLVED_RESIDUAL
     similar_residual_ratio: float = 1 / MUCH_SMALLER
     min_reduction: float = MIN_REDUCTION
-    undetermined_ratio: float = 1e5
     residual_tolerance: float = STRONG_RESIDUAL_TOLERANCE
 
     search_width: int = 400

@@ -27,8 +27,9 @@ from rannpde.pde.solution import Report
 
 WALKERS = 32
 """Walkers at least; two for each parameter are the least that the sampler allows, and many mix better."""
-BURN_SHARE, LEAST_BURN = 0.5, 300
-"""Steps that are forgotten, as a share of those that are kept, and at least."""
+LEAST_BURN = 300
+"""Steps that are forgotten at least; otherwise the first half of a chain (Gelman et al., Bayesian Data Analysis, 11.4).
+"""
 LEAST_EFFECTIVE = 400
 """Independent samples below which quantiles at 2.5 % have fewer than ten samples beyond them: not called converged."""
 SCAN = 4096
@@ -112,10 +113,9 @@ def sample_posterior(
     generator = random_generator("rng", rng)
     dim = len(polynomial.ranges)
     walkers = max(WALKERS, 4 * dim)
-    chain = sample_density(
-        log_density, _starts(log_density, dim, walkers, generator), -(-count // walkers) * 4,
-        max(int(BURN_SHARE * 4 * count / walkers), LEAST_BURN), generator,
-    )  # fmt: skip
+    steps = -(-count // walkers) * 4
+    starts = _starts(log_density, dim, walkers, generator)
+    chain = sample_density(log_density, starts, steps, max(steps, LEAST_BURN), generator)
     flat_chain = chain.samples.reshape(-1, dim)
     picked = np.linspace(0, len(flat_chain) - 1, count).round().astype(int)
     samples = {name: one.value(flat_chain[picked, k]) for k, (name, one) in enumerate(polynomial.ranges.items())}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rannpde.pde.tolerance import MUCH_SMALLER, SAME_SOLUTION
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER, SAME_SOLUTION
 
 
 @dataclass(frozen=True)
@@ -38,4 +38,4 @@ class FamilySettings:
     judged_values: int = 256
     table_degree: int = 12
     table_points: int = 120_000
-    table_share: float = 0.2
+    table_share: float = ALGEBRA_SHARE

@@ -24,10 +24,11 @@ from rannpde.arrays import Array
 from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.rounding import ROUNDED
 
-MOST_HYPER_ITERATIONS, NOISE_TOLERANCE = 20, 1e-3
-"""Most alternations between noise and priors, and the relative change of the noise that ends them."""
+MOST_HYPER_ITERATIONS = 20
+"""Most alternations between noise and priors."""
 GRID_SIZE = 81
 """Regularisation parameters of the grid; neighbours differ by 12 %."""
 LARGEST_FACTOR = 100.0
@@ -128,8 +129,12 @@ class Evidence:
             change = covariance @ (matrix.T @ right)
             scales = self._scales(rows.scaled(factors).moved(change), noise, covariance)
             last, noise = noise, replace(noise, scales=_limited(scales, first.scales))
-            moves = [abs(new / old - 1) for old, new in zip(last.scales, noise.scales, strict=True)]
-            if before == chosen and max(moves, default=0.0) < NOISE_TOLERANCE:
+            # relative to the standard deviation 1/√(2n) of a noise that n values tell
+            moves = [
+                abs(new / old - 1) * np.sqrt(2 * len(values))
+                for old, new, values in zip(last.scales, noise.scales, rows.residuals, strict=True)
+            ]
+            if before == chosen and max(moves, default=0.0) < ALGEBRA_SHARE:
                 break
         factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
         return noise, chosen, rows.scaled(factors)

@@ -25,9 +25,10 @@ from rannpde.pde.tolerance import ALGEBRA_SHARE, NONLINEAR_SHARE
 
 MOST_STEPS = 60
 DAMPING = 1e-3
-"""Levenberg–Marquardt damping of the first step from a guess, relative to the norms of the columns."""
-LEAST_DAMPING, RESTORED_DAMPING = 1e-15, 1e-5
-"""Least damping, and least damping after a rejected step."""
+"""Levenberg–Marquardt damping of the first step from a guess, relative to the norms of the columns, and the least one
+after a rejected step."""
+LEAST_DAMPING = 1e-15
+"""Where steps are not rejected."""
 NOISY_STEPS = 100.0
 """Tolerances: a rejected step smaller than this may be due to the errors of time integration, and the search ends."""
 
@@ -161,7 +162,7 @@ class Regression:
             if not np.isfinite(size):  # the derivatives are useless here
                 break
             swift = size < tol or (size < NONLINEAR_SHARE * last < np.inf and size * size / last < tol)
-            if swift or (damping <= RESTORED_DAMPING and np.linalg.norm(matrix @ change) < ALGEBRA_SHARE):
+            if swift or (damping <= DAMPING and np.linalg.norm(matrix @ change) < ALGEBRA_SHARE):
                 vector, rows, converged = vector + change, rows.moved(change), True
                 break
             ahead = self.rows(vector + change, noise)
@@ -173,7 +174,7 @@ class Regression:
             else:
                 near = size < max(1e-6, NOISY_STEPS * tol) or after - before < 1e-8 * before
                 converged = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
-                damping = max(damping * 10, RESTORED_DAMPING)
+                damping = max(damping * 10, DAMPING)
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
         effective = sum(determined(slopes, covariance) for slopes in rows.slopes)

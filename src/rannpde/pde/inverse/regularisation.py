@@ -18,11 +18,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
+from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.unknowns import FunctionBasis
 from rannpde.pde.tolerance import MUCH_SMALLER
 
-CONSTRAINT_RANK_SHARE = 1e-4
-"""Share of the largest singular value of the constraints below which a direction is unconstrained."""
+CONSTRAINT_RANK_SHARE = IdentificationSettings.constraint_tolerance
+"""Share of the largest singular value of the constraints below which a direction is unconstrained: what it changes is
+within the error with which constraints are met."""
 UNPENALISED_WIDTH = 1 / MUCH_SMALLER
 """Standard deviation of polynomials that the prior does not penalise, in sizes of the function, which are much smaller.
 """

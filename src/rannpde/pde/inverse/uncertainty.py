@@ -10,13 +10,13 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.inverse.regression import Regression, RegressionResult, replace_values
-from rannpde.pde.tolerance import NONLINEAR_SHARE
+from rannpde.pde.tolerance import MUCH_SMALLER, NONLINEAR_SHARE
 
 LINEAR_BELOW = NONLINEAR_SHARE**2
 """Relative standard deviation below which a model counts as linear within the interval: its second derivative would
 have to be 1/NONLINEAR_SHARE of the first to matter."""
-PROFILE_REACH = 8.0
-"""Half widths of the linear interval up to which a profile is followed."""
+PROFILE_REACH = 1 / MUCH_SMALLER
+"""Half widths of the linear interval up to which a profile is followed: a longer one says that nothing is known."""
 UNCERTAINTIES = ("covariance", "profile", "bootstrap")
 
 

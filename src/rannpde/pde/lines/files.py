@@ -116,6 +116,10 @@ def _unpack_bases(
     boundary = floats(arrays, "rule.boundary", (None, dim))
     outward = floats(arrays, "rule.outward", boundary.shape)
     rule = Rule(points, floats(arrays, "rule.weights", (len(points),)), boundary, outward)
+    finer = None
+    if "finer.points" in arrays:
+        nodes = floats(arrays, "finer.points", (None, dim))
+        finer = Rule(nodes, floats(arrays, "finer.weights", (len(nodes),)), boundary, outward)
     count = int(about["boundary_points"])
     if features.dim != dim or not 1 <= count <= MOST_BOUNDARY_POINTS:
         raise FileError(f"features of dimension {features.dim} or {count} boundary points do not fit the domain")
@@ -128,8 +132,9 @@ def _unpack_bases(
         parts: dict[str, Any] = {key: floats(arrays, f"basis.{name}.{key}", shape) for key, shape in shapes.items()}
         kept = floats(arrays, f"basis.{name}.singular_values", (rank,))
         bases[name] = FeatureBasis(
-            features, rule, left=left, singular_values=kept, constraints=constraints, boundary_points=count, **parts
-        )
+            features, rule, left=left, singular_values=kept, constraints=constraints, boundary_points=count,
+            finer=finer, **parts,
+        )  # fmt: skip
     return bases
 
 

@@ -25,7 +25,9 @@ class LinesTuning:
     """Iterations, features and quadrature of the method of lines.
 
     first_tolerances : of the first iterations, which only estimate length scales; those near the wanted tolerance are
-        skipped (without them Burgers' shock of width 0.003 takes three times as long)
+        skipped (without them Burgers' shock of width 0.003 takes three times as long). The first does not resolve a
+        shock that only comes into being, and its length scales are too short; the second has no more digits than the
+        weak form allows, since a basis for them would be as large as for the wanted tolerance
     most_iterations : iterations that do not agree end after this many
     tolerance_factor : every iteration after the first one with the wanted tolerance, and every one with Fourier modes,
         divides the tolerance of the last one by this: two with the same tolerance would take the same steps
@@ -64,8 +66,8 @@ class LinesTuning:
         of the last iteration are represented to ALGEBRA_SHARE of its tolerance. Ranks multiply: a sine to nine digits
         needs 16 functions at 0.2, 29 at 0.5, 53 at 1; a tanh front has 3 digits at 0.2, 10 at 0.5.
         Before there is a solution, it is the middle one
-    tensor_density : share of the quadrature cells for a tensor-product basis: ten points on 0.8 ℓ leave 6^-20
-    nodes_per_function : of the rule of an axis: 4.4 nodes for a wavelength of the last function, where Gauss needs π
+    nodes_per_function : of the rule of an axis or interval, after the basis is truncated: 4.4 nodes for a wavelength of
+        the last function, where Gauss needs π
     unresolved_share, refinements : one of the first iterations stops where the last quarter of the
         basis of an axis holds this share of the solution, and goes on with bases that are finer by ``growth``, at
         most ``refinements`` times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
@@ -94,7 +96,7 @@ class LinesTuning:
     window_counts : numbers of windows in time that are tried where one basis for all times would be too wide
     """
 
-    first_tolerances: tuple[float, ...] = (PILOT_TOLERANCE, PILOT_TOLERANCE**2)
+    first_tolerances: tuple[float, ...] = (PILOT_TOLERANCE, MUCH_SMALLER * PILOT_TOLERANCE)
     most_iterations: int = 8
     tolerance_factor: float = TOLERANCE_REDUCTION
     amplitude_samples: tuple[int, int] = (64, 64)
@@ -123,7 +125,6 @@ class LinesTuning:
     strong_cutoff: float = 1e-13
 
     length_factors: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
-    tensor_density: float = 0.4
     nodes_per_function: float = 2.2
     unresolved_share: float = RESIDUAL_TOLERANCE
     refinements: int = 8

@@ -202,6 +202,8 @@ class Constraint:
 
     def values(self, times: Array, order: int = 0) -> Array:
         """Return the prescribed value (m, s), or its time derivative, at s times."""
+        if self._constant is not None:
+            return np.broadcast_to(0.0 if order else self._constant, (len(self.points), len(times)))
         if order == 0:
             return self._evaluate(self.value, times)
         time = self.evolution.clock
@@ -210,6 +212,13 @@ class Constraint:
         step = 2e-3 * (self.evolution.domain.bounds[0, 1] - self.evolution.domain.bounds[0, 0])
         shifted = [self.values(times + k * step, order - 1) for k in range(-3, 4)]
         return sum(c * v for c, v in zip(DIFFERENCE, shifted, strict=True)) / step
+
+    @cached_property
+    def _constant(self) -> Array | None:
+        """The prescribed value (m, 1) where it does not depend on time."""
+        if self.evolution.clock in self.value.free_symbols:
+            return None
+        return np.array(self._evaluate(self.value, np.asarray(self.evolution.domain.time[:1])))
 
     def _evaluate(self, formula: sympy.Expr, times: Array) -> Array:
         known = self.evolution.known(times[None, :], self.points[:, :, None], self.normals[:, :, None])

@@ -19,13 +19,14 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.tolerance import SAME_SOLUTION
 
 FINITE = 1e-11
 """Eigenvalues 1/(ν - σ) below this share of the largest belong to infinite ν, which conditions and constraints have."""
 NUDGE = 3e-10
 """Relative distance of a shift from the eigenvalue that is refined: far above rounding, far below the distance of
 clusters."""
-MOVED = 1e-3
+MOVED = SAME_SOLUTION
 """Relative change by refinement above which an eigenvalue was none."""
 SWEEPS = 2
 """Inverse iterations on each side: the first gives all digits where the shift is close."""

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
 
 Factors = TypeVar("Factors")
 Payload = TypeVar("Payload")
@@ -36,8 +36,9 @@ class StepControl:
     growth, shrink, safety : largest and smallest factor of successive steps, and the factor of the step that the
         error estimate would just allow (Hairer & Wanner, IV.8)
     rounding : corrections below this share of the state are rounding, which Newton's method cannot improve
-    blow_up, blow_up_step : a solution that is this many times its scale counts as a blow-up if steps are below that
-        share of the time left; bounded sources make large solutions too, but not small steps
+    blow_up : a solution that is this many times its scale counts as a blow-up if steps are as short as before a pole of
+        order two, which is that large at blow_up^(-1/2) of the time before it; bounded sources make large solutions
+        too, but not small steps
     most_steps, judged_after : an integration ends after the first number of steps, or when after the second number
         it would need more than the first at its pace: a wave that grows at an outflow went on for minutes; layers in
         time take some dozen small steps, not a thousand
@@ -46,15 +47,14 @@ class StepControl:
     """
 
     newton_iterations: int = 12
-    growth: float = 6.0
+    growth: float = 1 / MUCH_SMALLER
     shrink: float = MUCH_SMALLER
     safety: float = SAFETY
     rounding: float = 50 * float(np.finfo(float).eps)
     blow_up: float = 1e6
-    blow_up_step: float = 1e-3
     most_steps: int = 100_000
     judged_after: int = 1000
-    scipy_share: float = 0.03
+    scipy_share: float = ALGEBRA_SHARE
 
 
 def step_factor(allowed: float, error: float, order: int, safety: float = SAFETY) -> float:

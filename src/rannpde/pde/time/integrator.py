@@ -156,7 +156,7 @@ class TimeIntegrator:
 
     def _trouble(self, solver: OdeSolver, times: list[float], sizes: list[float]) -> tuple[Status | None, str]:
         control, steps = self.control, len(times) - 1
-        small = solver.step_size is not None and solver.step_size < control.blow_up_step * abs(
+        small = solver.step_size is not None and solver.step_size < control.blow_up**-0.5 * abs(
             solver.t_bound - solver.t
         )
         vast = not sizes[-1] < control.blow_up**10  # whatever the steps, it soon leaves the range of numbers

@@ -12,10 +12,11 @@ from rannpde.arrays import Array
 from rannpde.pde.monitor import Status
 from rannpde.pde.time.dense_output import DenseStep
 from rannpde.pde.time.tableau import RadauTableau
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 Event = Callable[[float, Array], float]
 """A function of (time, state) whose zeros are recorded; one with a true attribute ``terminal`` ends the integration."""
-TRUSTED_SHARE = 0.9
+TRUSTED_SHARE = 1 - MUCH_SMALLER
 """Of the time before a singularity, in which solutions are compared."""
 
 

@@ -176,7 +176,7 @@ class CellsLoop:
         return solution
 
     def _solved(self, tree: CellNode) -> DiscreteSolution:
-        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
+        tree = tree.jittered(self.tuning.variation[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
         basis, seed = self.sample_basis(), int(self.rng.integers(2**31))
         number = len(self.estimator.iterations) + 1
         if self.in_time is not None:

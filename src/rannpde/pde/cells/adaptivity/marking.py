@@ -11,10 +11,7 @@ from rannpde.pde.cells.mesh.initial import FLAT, axes_of, split_fractions
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.tolerance import TAIL_START
-
-PARALLEL_COSINE = 0.9
-"""Cosine of the angle to an axis above which an edge is parallel to it; cells are split across all other axes."""
+from rannpde.pde.tolerance import MUCH_SMALLER, TAIL_START
 
 
 def refine_marked(
@@ -59,7 +56,7 @@ def _crease_splits(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], A
     near = ((lower <= creases.points) & (creases.points <= upper)).all(axis=1)
     if not near.any():
         return None
-    across = np.abs(creases.directions[near]) < PARALLEL_COSINE
+    across = 1 - np.abs(creases.directions[near]) > MUCH_SMALLER  # by the cosines of the angles to the axes
     centre = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
     return axes_of(across.any(axis=0)), split_fractions(leaf, centre)
 
@@ -81,7 +78,7 @@ def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuni
         sizes_of = [
             np.linalg.norm(tables[index] @ weights / sizes) / cell.factor(index) for index in second_derivatives
         ]
-        return axes_of(np.array(sizes_of) >= tuning.curvature_threshold * max(sizes_of))
+        return axes_of(np.array(sizes_of) >= tuning.anisotropy_threshold * max(sizes_of))
     if not cell.uncut or dim == 1:
         lengths = solution.mesh.tree.leaves[number].lengths
         return axes_of(lengths > 0.6 * lengths.max())

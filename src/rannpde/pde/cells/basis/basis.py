@@ -37,7 +37,8 @@ class BasisSample:
     def sample(cls, dim: int, degree: int, tuning: CellsTuning, rng: np.random.Generator) -> BasisSample:
         """Sample frequencies uniformly in a cube, and phases uniformly."""
         count = round(0.5 * tuning.columns_per_polynomial * comb(degree + dim, dim)) + 1
-        scale = tuning.frequency_per_degree[dim - 1] * degree * rng.uniform(*tuning.frequency_spread)
+        spread = tuning.variation[0]
+        scale = tuning.frequency_per_degree[dim - 1] * degree * rng.uniform(1 - spread, 1 + spread)
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
         return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, tuning)
 

@@ -21,10 +21,11 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.interfaces import on_side
+from rannpde.pde.tolerance import MUCH_SMALLER
 
-CONTINUOUS_RATIO = 2.0
-"""The diffusion coefficients of two neighbouring cells differ by a smaller factor unless the coefficient jumps there.
-"""
+JUMPING_RATIO = 1 / MUCH_SMALLER
+"""The diffusion coefficients of neighbouring cells differ by a smaller factor, unless they jump by so much that the
+residuals of one cell count more than those of the other."""
 
 
 def contrast_weights(
@@ -50,7 +51,7 @@ def contrast_weights(
 
     for one, other in pairs:
         ratio = diffusion[one] / max(diffusion[other], 1e-300)
-        if 1 / CONTINUOUS_RATIO < ratio < CONTINUOUS_RATIO:
+        if 1 / JUMPING_RATIO < ratio < JUMPING_RATIO:
             parent[root(one)] = root(other)
         else:
             jumps.append((one, other))

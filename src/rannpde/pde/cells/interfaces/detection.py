@@ -28,8 +28,9 @@ MAX_CROSSED_EDGES = 0.08
 circle crosses 0.03."""
 QUADRANTS = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)])
 """Directions into the four quadrants around a crossing of two interfaces."""
-JUMP_TOLERANCE = 1e-3
-"""Relative difference of coefficients on two sides, at the distance of a difference quotient, that is a jump."""
+JUMP_TOLERANCE = difference_step() ** 0.5
+"""Relative difference of coefficients on two sides that is a jump, at the distance h of a difference quotient: what
+has a derivative changes by a multiple of h, not of √h."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.rounding import ROUNDED
 
 GRADING = 0.25
@@ -80,8 +81,10 @@ def first_tree(
     if data is None:
         return tree
 
+    largest = resolved_phase(degree, PILOT_TOLERANCE) / 2  # cos(x) changes by x over half a cell, in units of its size
+
     def changes(leaf: CellNode) -> Array:
-        return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.variation_per_cell * degree
+        return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > largest
 
     return _refine_while(tree, changes, max_cells)
 

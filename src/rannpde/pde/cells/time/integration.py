@@ -226,9 +226,9 @@ class CellIntegration:
         """
         tuning = self.tuning
         wanted = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.tightened
-        allowed = np.inf if residual is None else tuning.step_tolerance_per_residual * residual
-        if max(wanted, min(tuning.max_step_tolerance, allowed)) > wanted:
-            return max(wanted, min(tuning.max_step_tolerance, allowed))
+        allowed = tuning.max_step_tolerance * (1.0 if residual is None else min(1.0, residual))
+        if allowed > wanted:
+            return allowed
         self.tightened += 1
         return wanted
 

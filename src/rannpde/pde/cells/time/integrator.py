@@ -251,7 +251,8 @@ class CellIntegrator:
                 cached.rate = rate
             if size <= CORRECTION_FLOOR or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
-            if step and (size > tuning.slowest_contraction * before or size * size / before > tuning.max_correction):
+            ahead = tuning.max_corrections - 1 - step
+            if step and (rate is None or rate >= 1 or size * rate**ahead / (1 - rate) > goal):
                 return stages if size < goal else None
             before = size
         return None

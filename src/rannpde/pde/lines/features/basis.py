@@ -17,10 +17,10 @@ lifting, which do not decay, are not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import svd
+from scipy.linalg import qr, solve_triangular, svd
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, affordable, checkpoint, factorising, reserve
@@ -60,6 +60,7 @@ class FeatureBasis:
     lifted (rank, m): projection of the lifting on the basis
     singular_values : those kept, relative to the largest
     constraints : the boundary conditions, each side at ``boundary_points`` points along every axis
+    finer : the rule at whose nodes the features were orthogonalised, if it is not the one of the basis
     """
 
     features: Features
@@ -71,6 +72,7 @@ class FeatureBasis:
     singular_values: Array
     constraints: tuple[Constraint, ...]
     boundary_points: int
+    finer: Rule | None = None
     _cache: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
     _last_data: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
@@ -105,6 +107,19 @@ class FeatureBasis:
         """(M, rank) and (M, m) at points of space."""
         design = feature_table(self.features, points, index)
         return design @ self.weights, design @ self.lifting
+
+    def on(self, rule: Rule) -> FeatureBasis:
+        """The same functions, orthonormal at the nodes of another rule; those nodes must determine them."""
+        design = feature_table(self.features, rule.points)
+        roots = np.sqrt(rule.weights)[:, None]
+        left, triangle = qr(roots * (design @ self.weights), mode="economic", overwrite_a=True, check_finite=False)
+        left = left / roots
+        weights = solve_triangular(triangle, self.weights.T, trans="T", check_finite=False).T
+        lifted = (left * rule.weights[:, None]).T @ (design @ self.lifting)
+        finer = self.finer or self.rule
+        return replace(
+            self, rule=rule, weights=weights, lifted=lifted, left=left, finer=finer, _cache={}, _last_data={}
+        )
 
     def data(self, times: Array, order: int = 0) -> Array:
         """(m, s): boundary values, or their time derivatives.

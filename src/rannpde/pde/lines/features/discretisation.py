@@ -18,7 +18,7 @@ from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, firs
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
-from rannpde.pde.tolerance import SAME_SOLUTION
+from rannpde.pde.tolerance import GAIN, SAME_SOLUTION
 from rannpde.rounding import ROUNDED
 
 
@@ -88,6 +88,11 @@ class FeatureDiscretisation:
             )
             for name in form.orders
         }
+        # the truncated basis needs fewer nodes than all features do
+        enough = tuning.nodes_per_function * max(one.rank for one in bases.values()) / len(rule.points)
+        if dim == 1 and not form.weak and enough < GAIN:
+            fewer = resolution.rule(boundary=False, density=enough)
+            bases = {name: one.on(fewer) for name, one in bases.items()}
         return Galerkin(form, bases, self.scales)
 
 

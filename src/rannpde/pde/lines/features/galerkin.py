@@ -191,10 +191,14 @@ class Galerkin:
                 for one, other in zip(rows, basis.constraints, strict=True)
                 for k in one.coefficients
             )
-            bases[name] = replace(basis, constraints=rows, _last_data={}) if same else build_basis(
-                basis.features, basis.rule, evolution, name,
+            if same:
+                bases[name] = replace(basis, constraints=rows, _last_data={})
+                continue
+            built = build_basis(
+                basis.features, basis.finer or basis.rule, evolution, name,
                 cutoff=0.5 * float(basis.singular_values[-1]), boundary_points=basis.boundary_points,
             )  # fmt: skip
+            bases[name] = built if basis.finer is None else built.on(basis.rule)
         return Galerkin(evolution, bases, dict(zip(evolution.components, self.scales.values(), strict=True)))
 
     def derivatives(
@@ -209,6 +213,8 @@ class Galerkin:
         layer, arrays = pack_features(first.features)  # type: ignore[arg-type]
         arrays = {f"features.{name}": array for name, array in arrays.items()}
         arrays |= {f"rule.{name}": getattr(first.rule, name) for name in RULE_ARRAYS}
+        if first.finer is not None:
+            arrays |= {"finer.points": first.finer.points, "finer.weights": first.finer.weights}
         for name, basis in self.bases.items():
             arrays |= {f"basis.{name}.{part}": getattr(basis, part) for part in BASIS_ARRAYS}
         scales = [self.scales[component] for component in self.evolution.components]

@@ -25,9 +25,23 @@ from rannpde.pde.lines.features.basis import Rule
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Evolution, space_side_rule
+from rannpde.rounding import EPS
 
 DATA_REFINEMENT = {1: 16, 2: 8}
 """The grid on which the data of a problem are sampled is this many times finer than that of 1/ℓ, by dimension."""
+
+
+def resolving_cells(points: int) -> float:
+    """Cells per length scale ℓ on which Gauss rules of that many points integrate features and their products to eps.
+
+    The poles of tanh(s x), s ≤ s₁/ℓ, lie at a distance of π ℓ/(2 s₁) from the axis; on a cell of length h this is the
+    minor half-axis (ρ - 1/ρ)/2 · h/2 of a Bernstein ellipse, and n points leave ρ^(-2n).
+
+    >>> round(resolving_cells(10), 2)
+    1.17
+    """
+    rho, steepest = EPS ** (-1 / (2 * points)), Adapted.slopes[1]
+    return float((rho - 1 / rho) * steepest / (2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)

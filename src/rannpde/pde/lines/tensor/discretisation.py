@@ -10,6 +10,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.features.basis import Rule
+from rannpde.pde.lines.features.resolution import resolving_cells
 from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
@@ -27,7 +28,7 @@ from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, wall_rows
 from rannpde.pde.time.integrator import TimeIntegrator
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, GAIN
 
 
 class TensorDiscretisation:
@@ -178,7 +179,8 @@ class TensorDiscretisation:
         settings, tuning = self.settings, self.settings.tuning
         resolution = axis.resolution.refined(length_factor * self.refinement)
         most = int(tuning.most_nodes ** (1 / len(self.resolutions)))
-        density = min(tuning.tensor_density, most / (30.0 * resolution.lengths_across))
+        each, points = tuning.cells_per_length[0], tuning.gauss_points[0]
+        density = min(resolving_cells(points), most / (points * resolution.lengths_across)) / each
         rule = resolution.rule(boundary=False, density=density)
         width = settings.width or int(min(resolution.wanted_width(tol), tuning.most_width[0], len(rule.points)))
         features = RandomFeatures.sample(
@@ -201,7 +203,7 @@ class TensorDiscretisation:
         axes = on(rule)
         # the truncated basis needs fewer nodes than all features do
         enough = tuning.nodes_per_function * max(one.functions for one in axes.values()) / len(rule.points)
-        return on(resolution.rule(boundary=False, density=enough * density)) if enough < 0.8 else axes
+        return on(resolution.rule(boundary=False, density=enough * density)) if enough < GAIN else axes
 
 
 def transferred(before: TimeSegment, system: TensorSystem) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import cos
 
 import numpy as np
 import scipy.linalg
@@ -17,6 +18,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem
+from rannpde.pde.tolerance import LINEAR_CHANGE, MUCH_SMALLER
 from rannpde.rounding import COMPUTED, EPS
 
 CORRECTIONS = 12
@@ -50,12 +52,13 @@ class BranchState:
 
 @dataclass(frozen=True)
 class FollowSettings:
-    """Steps in scaled arclength: first, longest; turn : cosine between tangents below which a step is too long;
+    """Steps in scaled arclength: longest, first; turn : cosine of the angle between tangents beyond which a step is too
+    long to be predicted by the first of them;
     most : points; largest : of the solution over its size at the start, beyond which it is said to go to infinity."""
 
-    first: float = 0.02
     longest: float = 0.25
-    turn: float = 0.95
+    first: float = MUCH_SMALLER * longest
+    turn: float = cos(LINEAR_CHANGE)
     most: int = 400
     largest: float = 1e3
 
