@@ -10,7 +10,8 @@ import sympy
 from scipy.integrate import solve_ivp
 from scipy.special import erf
 
-from honesty.judge import FACTOR, true_error
+from honesty.cases import case
+from honesty.judge import FACTOR, judge, true_error
 from rannpde.domains import Box, Interval, SpaceTime
 from rannpde.errors import InputError
 from rannpde.pde.collocation.method import Collocation
@@ -289,3 +290,31 @@ def test_an_error_that_all_iterations_share_shows(diffusion, speed, tol):
     solution = solved(Problem(source, UNIT, start(first) | ends, exact={"u": exact}), tol)
     assert solution.converged
     assert true_error(solution) < min(tol, FACTOR * solution.estimate)
+
+
+@pytest.mark.parametrize(("first", "width", "ends"), [
+    (0.0, 0.00111, AROUND), (0.0, 0.00111, INSULATED), (0.0, 0.037, AROUND), (-2.5, 2e-5, AROUND),
+    (1e5, 0.003, INSULATED),
+])  # fmt: skip
+def test_rounding_that_all_iterations_share_shows(first, width, ends):
+    """A source that is on for a moment, which every iteration integrates exactly: what is left is the single precision
+    of what is stored, and the moment before a jump at which steps end. The estimate had been 0, wherever time began."""
+    on, off = first + 0.26, first + 0.26 + width
+    height = float(f"{1 / width:.6g}")
+    source = f"u_t = 0.0991*u_xx + {height!r}*(sign(t - {on!r}) - sign(t - {off!r}))/2"
+    exact = {"u": lambda z: height * np.clip(z[:, 0] - on, 0, off - on)}
+    domain, begin = SpaceTime(t=(first, first + 1), x=(0, 1)), {"start": On(f"t={first!r}", "u = 0")}
+    solution = solved(Problem(source, domain, begin | ends, exact=exact), 1e-4)
+    assert solution.converged
+    assert 0 < true_error(solution) < FACTOR * solution.estimate < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [("fast_waves", 19), ("stationary", 6), ("fast_waves", 12), ("stationary", 14)]
+)
+def test_errors_between_the_points_of_collocation_show(family, seed):
+    """In two cells: at as many Gauss points as degrees the error vanishes, and one degree more changes nothing where
+    the solution is odd."""
+    verdict = judge(case(seed, (family,)))
+    assert "converged" in verdict.words
+    assert verdict.error < 3 * verdict.estimate

@@ -20,7 +20,7 @@ from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import ERROR_SHARE, AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
-from rannpde.pde.lines.comparison import SolutionSamples
+from rannpde.pde.lines.comparison import SolutionSamples, rounding_error
 from rannpde.pde.lines.settings import IterationSettings, LinesResult
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.monitor import Status
@@ -96,7 +96,8 @@ class LinesIterations:
         return solution
 
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
-        """ESTIMATE: a share of the difference of two iterations; at jumps that are carried along, a multiple."""
+        """ESTIMATE: a share of the difference of two iterations, at jumps that are carried along a multiple; at least
+        the rounding that all iterations share."""
         earlier, self.samples = self.samples, SolutionSamples(now)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
         self.expected = self.difference
@@ -110,7 +111,9 @@ class LinesIterations:
         if before is None and without_smoothing(now.evolution.problem) and initial_values_jump(now.evolution):
             first, second = self.kind.tolerances[-2:] if len(self.kind.tolerances) > 1 else (2.0, 1.0)
             self.share = error_over_difference(first / second)
-        return self.share * self.expected
+        if earlier is None:
+            return np.inf
+        return max(self.share * self.expected, rounding_error(now, self.settings.step_limit))
 
     def indicators(self, now: SpaceTimeSolution) -> Array:
         """MARK: the basis as a whole."""

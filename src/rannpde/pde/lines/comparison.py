@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
+from math import sqrt
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.problem.step_limit import StepLimit
 from rannpde.pde.residual import field_sizes, root_mean_square
 from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.rounding import EPS
 
 INITIAL_POINTS = 4000
 """Points of space at which solutions are compared at the first time."""
@@ -84,6 +88,29 @@ class SolutionSamples:
         end = min(first.reliable, second.reliable)
         difference = _distance(before.up_to(end), self.up_to(end))
         return max(difference, _persisting(self.initial_error(), difference, _distance(before.initial, self.initial)))
+
+
+def rounding_error(solution: SpaceTimeSolution, limit: StepLimit | None) -> float:
+    """The relative error that iterations share, since all of them round alike: two that agree in every digit still
+    have it.
+
+    Roundings of steps are independent of each other. Steps end a moment before the times at which data jump, and for
+    that moment the rates behind the jump are taken for those before it.
+    """
+    steps = [step for segment in solution.segments for step in segment.trajectory.steps]
+    error = max(step.rounding for step in steps) + EPS * sqrt(len(steps))
+    if limit is None or not limit.breaks:
+        return error
+    integral = 0.0
+    for segment in solution.segments:
+        shift = np.zeros_like(segment.system.initial_state())  # dense output may have further fields behind the state
+        for before, after in pairwise(segment.trajectory.steps):
+            if min(abs(when - before.t) for when in limit.breaks) <= 2 * limit.margin:
+                time = np.array([before.t])
+                jump = (after.derivative(time, 1) - before.derivative(time, 1))[: len(shift), 0]
+                shift = shift + limit.margin * jump
+            integral += segment.system.size(shift) ** 2 * (after.t - after.t_old)
+    return error + sqrt(integral / (solution.end - solution.start))
 
 
 def _persisting(initial: float, difference: float, initial_difference: float) -> float:

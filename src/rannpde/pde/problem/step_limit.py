@@ -28,8 +28,9 @@ GRID_TIMES, SAMPLE_POINTS = 2**15, 12
 """
 LEAF_TIMES = 2**4
 """Times in the shortest interval: enough for polynomials of the degrees that integrators have."""
-JUST_BEFORE = 1e-13
-"""Time integration stops this fraction of the duration before a break in time: no stage may lie on the break itself."""
+JUST_BEFORE = 2**4 * EPS
+"""Time integration stops this fraction of the largest time before a break in time: no stage may lie on the break
+itself, which is known up to rounding only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +81,16 @@ class StepLimit:
             edges.append(np.linspace(lower, upper, len(allowed) + 1)[1:])
         return cls(np.concatenate(edges), np.concatenate(lengths), breaks)
 
+    @property
+    def margin(self) -> float:
+        """The time by which steps end before a break."""
+        return JUST_BEFORE * float(np.abs(self.edges).max())
+
     def longest_step(self, now: float) -> float:
         """Return the longest step from that time: over every interval that it reaches, it is short enough there."""
         if not len(self.lengths):
             return np.inf
-        margin = JUST_BEFORE * (self.edges[-1] - self.edges[0])
+        margin = self.margin
         first = int(np.clip(np.searchsorted(self.edges, now, side="right") - 1, 0, len(self.lengths) - 1))
         longest = float(np.maximum(self.lengths[first:], self.edges[first:-1] - now).min())
         ahead = [when - margin - now for when in self.breaks if when - 2 * margin > now]

@@ -10,6 +10,7 @@ from numpy.polynomial import legendre
 from scipy.integrate import DenseOutput
 
 from rannpde.arrays import Array
+from rannpde.rounding import EPS
 
 INTERPOLATION_DEGREE = 9
 """Of the polynomial that stands for a step of SciPy's integrators; theirs have degree ≤ 7."""
@@ -23,6 +24,11 @@ class DenseStep(Protocol):
 
     @property
     def t(self) -> float: ...
+
+    @property
+    def rounding(self) -> float:
+        """The error, relative to the size of the solution, with which the values of the step are stored."""
+        ...
 
     def __call__(self, time: float) -> Array:
         """The state (n,) at one time."""
@@ -42,6 +48,7 @@ class LegendreStep(DenseOutput):  # type: ignore[misc, unused-ignore]  # SciPy h
 
     t_old: float
     t: float
+    rounding = EPS
 
     def __init__(self, t_old: float, t: float, y_old: Array, series: Array) -> None:
         super().__init__(t_old, t)

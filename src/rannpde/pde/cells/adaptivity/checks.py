@@ -12,8 +12,12 @@ from rannpde.pde.residual import jets_of
 
 
 def quadrature(solution: DiscreteSolution, degree: int) -> tuple[Array, Array]:
-    """Return Gauss points (M, 1) of all cells of an interval, and square roots of weights (M, 1) with sum 1."""
-    nodes, weights = np.polynomial.legendre.leggauss(degree)
+    """Return Gauss points (M, 1) of all cells of an interval, and square roots of weights (M, 1) with sum 1.
+
+    There are twice as many in a cell as its functions have degrees: a collocation solution is far more accurate at as
+    many Gauss points as it has degrees than between them.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(2 * degree)
     bounds = np.concatenate([leaf.bounds for leaf in solution.mesh.tree.leaves])
     centres, halves = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
     points = (centres[:, None] + halves[:, None] * nodes).reshape(-1, 1)

@@ -83,7 +83,8 @@ class CellsLoop:
         self.dim = problem.domain.dim if in_time is None else in_time.dim
         self.degree = degree or self._degree()
         highest = self.degree if in_time is not None else max(self.degree, tuning.max_degree[self.dim - 1])
-        self.degrees = (self.degree, min(self.degree + 1, highest))
+        # one degree more changes nothing where a solution is odd or even in a cell, as it may be in each of a few cells
+        self.degrees = (self.degree, min(self.degree + (2 if self.dim == 1 else 1), highest))
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.stationary = StationarySolver(problem, tol, monitor, tuning, factors or {}, self.interfaces, self.points)

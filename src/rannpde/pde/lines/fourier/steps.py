@@ -17,6 +17,7 @@ from numpy.polynomial import legendre
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.fourier.modes import FourierBasis, blocks
 from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.rounding import EPS
 
 Completed = Callable[[Array, Array], Array]
 """(times (s,), states (n, s)) → states with further fields behind."""
@@ -39,13 +40,17 @@ class DerivativeRequest:
 @dataclass(frozen=True, eq=False)
 class TruncatedStep:
     """Σ_d tables[d] P_d on [t_old, t]; tables[d] (parts, *shape) holds the modes up to highest[d], some of
-    ``modes``."""
+    ``modes``.
+
+    rounding : the error of tables in single precision, relative to the scales of the parts
+    """
 
     t_old: float
     t: float
     modes: FourierBasis
     highest: tuple[tuple[int, ...], ...]
     tables: tuple[Array, ...]
+    rounding: float = EPS
 
     @property
     def parts(self) -> int:
@@ -142,15 +147,17 @@ class TruncatedStep:
         tables = series.reshape(count, -1, *modes.shape)
         sizes = modes.norms(tables)
         added = np.maximum(sizes[:, len(scales) :].max(axis=0), 1e-300)
-        allowed = tol * np.concatenate([scales, added])
-        highest, kept = [], []
+        relative = np.concatenate([scales, added])
+        allowed = tol * relative
+        highest, kept, rounding = [], [], EPS
         for table, size in zip(tables, sizes, strict=True):
             box = _significant_modes(table, modes, allowed)
             cut = replace(modes, highest=box).resized(table, modes.highest)
             single = bool((SINGLE * size < 0.1 * allowed).all() and np.abs(cut).max(initial=0.0) < LARGEST_SINGLE)
             highest.append(box)
             kept.append(cut.astype(np.complex64) if single else cut)
-        return cls(float(step.t_old), float(step.t), modes, tuple(highest), tuple(kept))
+            rounding += 0.5 * SINGLE * float((size / relative).max()) if single else 0.0
+        return cls(float(step.t_old), float(step.t), modes, tuple(highest), tuple(kept), rounding)
 
 
 def _significant_modes(table: Array, modes: FourierBasis, allowed: Array) -> tuple[int, ...]:
