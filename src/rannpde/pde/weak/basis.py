@@ -159,7 +159,9 @@ class HiddenLayer:
             flat, found[flat] = self._face_tables.in_plane(scaled)
             rest = np.flatnonzero(~flat)
             for some in self._blocks(rest, scaled.shape[1]):
-                found[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(len(some), *found.shape[1:])
+                found[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(
+                    len(some), *found.shape[1:]
+                )
             return found.reshape(*scaled.shape[:2], 3, -1)
         for row, points in zip(found, scaled, strict=True):
             own = self._face_tables.at(points)
@@ -187,7 +189,9 @@ class HiddenLayer:
         """Functions (P, q, n) of cells (P,) at points (P, q, d) of [-1, 1]^d; coefficients (C, R, n) : of all cells."""
         found = np.empty((*scaled.shape[:2], coefficients.shape[2]))
         for some in self._blocks(np.arange(len(scaled)), scaled.shape[1] + coefficients.shape[2]):
-            table = self.legendre(scaled[some].reshape(-1, self.dim)).reshape(len(some), scaled.shape[1], len(self.modes))
+            table = self.legendre(scaled[some].reshape(-1, self.dim)).reshape(
+                len(some), scaled.shape[1], len(self.modes)
+            )
             found[some] = np.matmul(table, coefficients[cells[some]])
         return found
 

@@ -17,40 +17,10 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint, reserve
 from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.cell_modes import CellInverse, CellModes, EvolutionCells, inverted
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
-
-
-@dataclass(frozen=True, eq=False)
-class EvolutionCells:
-    """Cells of a batch by their kinds, and of the kinds the matrices: A in four blocks, M₁ and M₂ (U, n, n).
-
-    starts (U + 1,) : where the cells of each kind begin; the first ``alone`` kinds have one cell each
-    """
-
-    batch: CellBatch
-    starts: Array
-    alone: int
-    square: Array
-    upper: Array
-    lower: Array
-    corner: Array
-    masses: tuple[Array | None, Array | None]
-    dofs: Array
-
-    def times(self, matrices: Array, vectors: Array) -> Array:
-        """Products (B, m) of the matrices (U, m, n) of the kinds with the vectors (B, n) of the cells."""
-        found = np.empty((len(vectors), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
-        found[: self.alone] = np.matmul(matrices[: self.alone], vectors[: self.alone, :, None])[:, :, 0]
-        for kind in range(self.alone, len(matrices)):
-            mine = slice(self.starts[kind], self.starts[kind + 1])
-            found[mine] = vectors[mine] @ matrices[kind].T
-        return found
-
-    def of_cells(self, matrices: Array) -> Array:
-        """The matrices (B, …) of the cells, from those of the kinds."""
-        return np.repeat(matrices, np.diff(self.starts), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +66,7 @@ class SemiDiscreteForm:
         others = [None if form is None else LocalMatrices(form, mesh, layer, pause, self.local.functions)
                   for form in evolution.shifted]  # fmt: skip
         self.groups = [self._group(batch, others) for batch in self.local.batches()]
+        self.modes = [CellModes.of(group) for group in self.groups]
         self.pattern = TracePattern.of([group for group in self.groups if group.batch.faces], self.traces)
         self._steady = self._loads() if not evolution.moving else None
 
@@ -211,21 +182,17 @@ class FactorisedStage:
 
     def __init__(self, system: SemiDiscreteForm, shift: complex) -> None:
         self.system = system
-        self.eliminated: list[tuple[Array, Array]] = []
+        self.eliminated: list[tuple[CellInverse, Array]] = []
         entries = []
         kind = complex if np.iscomplexobj(np.asarray(shift)) else float
         sizes = [group.square.size + group.upper.size for group in system.groups]
         reserve(np.dtype(kind).itemsize * float(sum(sizes)), "the matrices of cells")
-        for group in system.groups:
-            square = group.square.astype(kind)
-            for power, mass in enumerate(group.masses):
-                if mass is not None:
-                    square += shift ** (power + 1) * mass
-            inverse = np.linalg.inv(square)
-            response = np.matmul(inverse, group.upper)
+        for group, modes in zip(system.groups, system.modes, strict=True):
+            inverse = inverted(group, shift) if modes is None else modes.at(shift)
+            response = inverse.times_upper()
             self.eliminated.append((inverse, response))
             if group.batch.faces:
-                entries.append(group.of_cells(group.corner - np.matmul(group.lower, response)).ravel())
+                entries.append(group.of_cells(group.corner - inverse.reduced(response)).ravel())
             checkpoint()
         self._factors = None
         if system.traces:
@@ -234,19 +201,19 @@ class FactorisedStage:
     def solve(self, right: Array) -> tuple[Array, Array]:
         """Weights (C, n) and traces (T,) for loads (C, n) of cells."""
         system = self.system
-        kind = np.result_type(right, self.eliminated[0][0])
+        kind = np.result_type(right, self.eliminated[0][1])
         traces, own = np.zeros(system.traces, dtype=kind), []
         for group, (inverse, _) in zip(system.groups, self.eliminated, strict=True):
-            one = group.times(inverse, right[group.batch.cells])
+            one = inverse.times(right[group.batch.cells])
             own.append(one)
             if group.batch.faces:
                 np.subtract.at(traces, group.dofs, group.times(group.lower, one))
         if self._factors is not None:
             traces = self._factors.solve(traces)
         found = np.zeros((system.mesh.count, system.fields * system.size), dtype=kind)
-        for group, one, (_, response) in zip(system.groups, own, self.eliminated, strict=True):
+        for group, one, (inverse, response) in zip(system.groups, own, self.eliminated, strict=True):
             whole = one
             if group.batch.faces:
-                whole = one - group.times(response, traces[group.dofs])
+                whole = one - inverse.times_response(response, traces[group.dofs])
             found[group.batch.cells] = whole
         return found, traces
