@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from rannpde.arrays import Array, Rng
+from rannpde.domains.sobol import INITIAL, SobolSequence
 from rannpde.errors import choose, finite_array, positive_integer, require
 
 SamplingMethod = Literal["uniform", "sobol"]
@@ -34,7 +35,9 @@ def _uniform_stream(dim: int, generator: np.random.Generator) -> PointStream:
 def _sobol_stream(dim: int, generator: np.random.Generator) -> PointStream:
     if dim == 0:
         return lambda count: np.empty((count, 0))
-    from scipy.stats import qmc  # loading it takes longer than the rest of the package
+    if dim <= len(INITIAL):
+        return SobolSequence(dim, generator).draw
+    from scipy.stats import qmc  # loading it takes half a second
 
     engine = qmc.Sobol(dim, scramble=True, rng=generator)
 

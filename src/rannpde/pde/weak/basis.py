@@ -28,7 +28,8 @@ from numpy.polynomial.legendre import leggauss, legvander
 from scipy import sparse
 from scipy.special import spherical_jn
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex
+from rannpde.checkpoints import FLOAT_BYTES
 from rannpde.network.features import FourierFeatures
 from rannpde.pde.weak.face_tables import FaceTables
 from rannpde.pde.weak.settings import WeakSettings
@@ -154,10 +155,45 @@ class HiddenLayer:
     def side_tables(self, scaled: Array) -> Array:
         """The same on faces with points (P, q, d): (P, q, 1 + d, k)."""
         found = np.empty((*scaled.shape[:2], self.jet.shape[1]))
+        if self.dim == 2:
+            flat, found[flat] = self._face_tables.in_plane(scaled)
+            rest = np.flatnonzero(~flat)
+            for some in self._blocks(rest, scaled.shape[1]):
+                found[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(
+                    len(some), *found.shape[1:]
+                )
+            return found.reshape(*scaled.shape[:2], 3, -1)
         for row, points in zip(found, scaled, strict=True):
             own = self._face_tables.at(points)
             row[:] = self.legendre(points) @ self.jet if own is None else own
         return found.reshape(*scaled.shape[:2], 1 + self.dim, -1)
+
+    def point_blocks(self, counts: Sequence[int]) -> list[list[int]]:
+        """Numbers of sets of so many points, in blocks whose tables of Legendre products have a bounded size."""
+        limit = BLOCK_BYTES / (FLOAT_BYTES * len(self.modes))
+        found: list[list[int]] = []
+        taken = limit
+        for number, count in enumerate(counts):
+            if taken + count > limit:
+                found.append([])
+                taken = 0
+            found[-1].append(number)
+            taken += count
+        return found
+
+    def _blocks(self, rows: Array, nodes: int) -> list[Array]:
+        """Rows, each with so many points, in blocks whose tables of Legendre products have a bounded size."""
+        return np.array_split(rows, len(rows) * nodes * len(self.modes) * FLOAT_BYTES // BLOCK_BYTES + 1)
+
+    def fields_at(self, scaled: Array, coefficients: Array, cells: Array) -> Array:
+        """Functions (P, q, n) of cells (P,) at points (P, q, d) of [-1, 1]^d; coefficients (C, R, n) : of all cells."""
+        found = np.empty((*scaled.shape[:2], coefficients.shape[2]))
+        for some in self._blocks(np.arange(len(scaled)), scaled.shape[1] + coefficients.shape[2]):
+            table = self.legendre(scaled[some].reshape(-1, self.dim)).reshape(
+                len(some), scaled.shape[1], len(self.modes)
+            )
+            found[some] = np.matmul(table, coefficients[cells[some]])
+        return found
 
     def legendre(self, scaled: Array) -> Array:
         """All products of Legendre polynomials at points (M, d), (M, R)."""

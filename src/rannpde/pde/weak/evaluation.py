@@ -72,14 +72,20 @@ def sampled(
     cut = list(mesh.parts)
     whole_weights = local.functions.whole_weights(solution.weights)[cut] if cut else solution.weights[:0]
     spectra = dict(zip(cut, layer.derivative_coefficients(whole_weights, indices), strict=True))
-    for cell, part in mesh.parts.items():
-        some = slice(None, None, THINNED)
-        scaled = mesh.scaled(np.array([cell]), part.points[None, some])[0]
-        one = np.einsum("qr,irf->iqf", layer.legendre(scaled), spectra[cell], optimize=True)
-        values.append(one * factors[:, cell, None, None])
-        points.append(part.points[some])
-        weights.append(part.weights[some] * part.weights.sum() / part.weights[some].sum())
-        owners.append(np.full(len(scaled), cell))
+    some = slice(None, None, THINNED)
+    for cells in layer.point_blocks([len(mesh.parts[cell].weights[some]) for cell in cut]):
+        own = [mesh.parts[cut[k]] for k in cells]
+        scaled = [
+            mesh.scaled(np.array([cut[k]]), part.points[None, some])[0] for k, part in zip(cells, own, strict=True)
+        ]
+        counts = [len(one) for one in scaled]
+        rows = np.split(layer.legendre(np.concatenate(scaled)), np.cumsum(counts)[:-1])
+        for k, part, table in zip(cells, own, rows, strict=True):
+            cell = cut[k]
+            values.append(np.matmul(table, spectra[cell]) * factors[:, cell, None, None])
+            points.append(part.points[some])
+            weights.append(part.weights[some] * part.weights.sum() / part.weights[some].sum())
+            owners.append(np.full(len(table), cell))
     together = np.concatenate(values, axis=1)
     tables = {index: together[k] for k, index in enumerate(indices)}
     return np.concatenate(points), np.concatenate(weights), np.concatenate(owners), tables

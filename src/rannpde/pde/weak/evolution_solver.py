@@ -52,6 +52,8 @@ class EvolutionDiscretisation:
         self.space = WeakDiscretisation(evolution.still, tol, settings, rng, pause, degree)
         self.iterations = 0
         self.changes: list[float] = []
+        self.first_step = np.inf  # length of the first step of the last iteration
+        self.sizes = np.zeros(evolution.still.fields)  # largest norms of the fields in it
         self.last: WeakState | None = None
 
     @cached_property
@@ -94,8 +96,11 @@ class EvolutionDiscretisation:
         tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
         tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
         segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
-        path = WeakIntegrator(system, tableau, tol, segments, self.stop).run(begin, rate, np.zeros(system.fields))
+        integrator = WeakIntegrator(system, tableau, tol, segments, self.stop, self.first_step)
+        path = integrator.run(begin, rate, self.sizes)
         self.iterations += 1
+        self.first_step = float(path.times[1] - path.times[0])
+        self.sizes = system.norms(path.vectors[:: len(tableau)]).max(axis=0)
         network = self._network(system, path, len(tableau))
         indicators, energy, shown = self._indicators(system, path, tableau.derivative)
         unknowns = system.traces + begin.size

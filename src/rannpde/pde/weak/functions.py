@@ -126,13 +126,17 @@ class CellFunctions:
         scaled = self.face_places(cells, points)
         ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+        counts = np.bincount(same.ravel())
         order = np.argsort(same.ravel(), kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(same.ravel()))[:-1])
+        groups = np.split(order, np.cumsum(counts)[:-1])
         fields, dim, count = jets.shape[2], points.shape[2], points.shape[1]
         found = np.empty((len(cells), count, fields, 1 + dim))
         flat = jets.reshape(len(jets), jets.shape[1], -1)
-        for row, mine in zip(first, groups, strict=True):
-            table = self.layer.legendre(scaled[row])
+        alone = first[counts == 1]
+        found[alone] = self.layer.fields_at(scaled[alone], flat, cells[alone]).reshape(len(alone), *found.shape[1:])
+        for kind in np.flatnonzero(counts > 1):
+            mine = groups[kind]
+            table = self.layer.legendre(scaled[first[kind]])
             found[mine] = np.matmul(table, flat[cells[mine]]).reshape(len(mine), count, fields, 1 + dim)
         return found[..., 0], found[..., 1:] / self.mesh.halfwidths[cells][:, None, None]
 

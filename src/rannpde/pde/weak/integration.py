@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil, log2
 
 import numpy as np
 
@@ -38,13 +39,15 @@ class WeakTrajectory:
 @dataclass(frozen=True, eq=False)
 class WeakIntegrator:
     """tol : of the error of a step, relative to the largest size of the fields so far; segments : into which time is
-    divided before these are halved; stop : whether to end early"""
+    divided before these are halved; stop : whether to end early; longest_start : length that the first step does not
+    exceed, as another integration of the same problem found it"""
 
     system: SemiDiscreteForm
     tableau: RadauTableau
     tol: float
     segments: int = 1
     stop: Callable[[], bool] = lambda: False
+    longest_start: float = np.inf
     tuning: CellsTuning = field(default_factory=CellsTuning)
     factors: FactorCache[list[FactorisedStage]] = field(
         default_factory=lambda: FactorCache(CellsTuning().max_cached_factors), repr=False
@@ -54,7 +57,9 @@ class WeakIntegrator:
         """From a state and, where the fields are of second order in time, a rate (C, n); sizes (F,) : of the fields."""
         tableau, system = self.tableau, self.system
         start, end = system.evolution.interval
-        level, wait = self.tuning.first_step_level - (self.segments > 1), self.tuning.steps_per_factor
+        wait = self.tuning.steps_per_factor
+        halvings = log2((end - start) / (self.segments * self.longest_start)) if self.longest_start < end - start else 0
+        level = max(self.tuning.first_step_level - (self.segments > 1), ceil(halvings))
         control = DyadicController[tuple[Array, Array]](
             end - start, self.segments, level, self.tol, len(tableau) + 1, wait=wait,
             futile=self.tuning.spatial_error_ratio, patience=wait,

@@ -175,6 +175,21 @@ class LocalMatrices:
             batch, found
         )
 
+    def mass(self, other: LocalMatrices, batch: CellBatch) -> Array:
+        """What another form has beyond this one in its reaction and in Robin's coefficients, (B, n, n)."""
+        found = self.volume.more_reaction(batch.cells, other.form)
+        matrix = self.volume.matrices(found, np.arange(len(batch.cells)))
+        flat = batch.pairs[:, batch.faces :].ravel()
+        more = other.robin[flat - self.interior] - self.robin[flat - self.interior]
+        if more.any():
+            values, _ = self.tables(self.cell[flat], self.points[flat])
+            shape = (len(batch.cells), -1, values.shape[2])
+            for f, g in np.argwhere(more.any(axis=(0, 1))):
+                heavy = (self.weights[flat] * more[:, :, f, g])[:, :, None] * values
+                matrix[:, f, :, g, :] += np.matmul(values.reshape(shape).transpose(0, 2, 1), heavy.reshape(shape))
+        n = self.fields * self.size
+        return matrix.reshape(len(batch.cells), n, n)
+
     def condensed(self, batch: CellBatch) -> DistinctMatrices:
         """The same, with the matrices of cells that are alike only once."""
         found = self.volume.coefficients(batch.cells)

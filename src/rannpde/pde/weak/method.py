@@ -119,6 +119,8 @@ class WeakCells:
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if any(exponent < 1 for exponent in rough.exponents):
             return ()
+        if timed and rough.mesher.clippers:  # on cut cells the weak form is integrated in time with a fraction of steps
+            return ()
         natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
         if form.fields > 1 and natural:
             return ()

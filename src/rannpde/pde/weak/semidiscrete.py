@@ -6,33 +6,53 @@ cells are eliminated one by one, those of alike cells once, and the Schur comple
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint, reserve
-from rannpde.pde.weak.assembly import by_kind, factorised_traces
+from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.cell_modes import CellInverse, CellModes, EvolutionCells, inverted
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 
 
 @dataclass(frozen=True, eq=False)
-class EvolutionCells:
-    """Cells of a batch: their kinds (B,), and of the kinds the matrices: A in four blocks, M₁ and M₂ (U, n, n)."""
+class TracePattern:
+    """The sparsity of the matrix of traces, in which the blocks of all cells are summed.
 
-    batch: CellBatch
-    same: Array
-    square: Array
-    upper: Array
-    lower: Array
-    corner: Array
-    masses: tuple[Array | None, Array | None]
-    dofs: Array
+    places (E,) : of the entries of these blocks, one after the other, among those of the matrix, by columns
+    """
+
+    places: Array
+    indices: Array
+    ends: Array
+
+    @classmethod
+    def of(cls, groups: Sequence[EvolutionCells], size: int) -> TracePattern:
+        """Of the cells of groups and so many traces."""
+        rows = [np.empty(0, dtype=int)]
+        rows += [np.repeat(group.dofs, group.dofs.shape[1], axis=1).ravel() for group in groups]
+        columns = [np.empty(0, dtype=int)]
+        columns += [np.tile(group.dofs, (1, group.dofs.shape[1])).ravel() for group in groups]
+        every = np.concatenate(columns) * size + np.concatenate(rows)
+        known, places = np.unique(every, return_inverse=True)
+        ends = np.searchsorted(known, np.arange(size + 1) * size)
+        return cls(places.ravel(), known % size, ends)
+
+    def matrix(self, entries: Array) -> sparse.csc_matrix:
+        """With the entries (E,) of all blocks."""
+        count, size = len(self.indices), len(self.ends) - 1
+        found = np.bincount(self.places, entries.real, count)
+        if np.iscomplexobj(entries):
+            found = found + 1j * np.bincount(self.places, entries.imag, count)
+        return sparse.csc_matrix((found, self.indices, self.ends), (size, size))
 
 
 class SemiDiscreteForm:
@@ -46,18 +66,24 @@ class SemiDiscreteForm:
         others = [None if form is None else LocalMatrices(form, mesh, layer, pause, self.local.functions)
                   for form in evolution.shifted]  # fmt: skip
         self.groups = [self._group(batch, others) for batch in self.local.batches()]
+        self.modes = [CellModes.of(group) for group in self.groups]
+        self.pattern = TracePattern.of([group for group in self.groups if group.batch.faces], self.traces)
         self._steady = self._loads() if not evolution.moving else None
 
     def _group(self, batch: CellBatch, others: list[LocalMatrices | None]) -> EvolutionCells:
         every = np.stack([one.kinds(batch)[1] for one in others if one is not None], axis=1)
-        _, first, same = np.unique(every, axis=0, return_index=True, return_inverse=True)  # masses tell more apart
-        some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
+        _, same, counts = np.unique(every, axis=0, return_inverse=True, return_counts=True)  # masses tell more apart
+        kinds = np.argsort(counts > 1, kind="stable")
+        order = np.argsort(np.argsort(kinds)[same.ravel()], kind="stable")
+        starts = np.concatenate([[0], np.cumsum(counts[kinds])])
+        batch = CellBatch(batch.cells[order], batch.pairs[order], batch.faces)
+        some = CellBatch(batch.cells[starts[:-1]], batch.pairs[starts[:-1]], batch.faces)
         square, upper, lower, corner = self.local.matrices(some)[:4]
-        masses = [None if one is None else (one.matrices(some)[0] - square) / scale
+        masses = [None if one is None else self.local.mass(one, some) / scale
                   for one, scale in zip(others, self.evolution.scales, strict=True)]  # fmt: skip
         self.pause()
-        dofs = self.local.dofs(batch)
-        return EvolutionCells(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), dofs)
+        dofs, alone = self.local.dofs(batch), int((counts == 1).sum())
+        return EvolutionCells(batch, starts, alone, square, upper, lower, corner, (masses[0], masses[1]), dofs)
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
@@ -82,46 +108,67 @@ class SemiDiscreteForm:
         for group in self.groups:
             mass = group.masses[order - 1]
             if mass is not None:
-                found[group.batch.cells] = by_kind(mass, group.same, vector[group.batch.cells])
+                found[group.batch.cells] = group.times(mass, vector[group.batch.cells])
         return found
 
     def projected(self, values: Callable[[Array], Array]) -> tuple[Array, Array]:
         """Weights (C, n) of the functions nearest to values (M, F) of points (M, d) in L², and squared distances."""
         found = np.zeros((self.mesh.count, self.fields, self.size))
         missed = np.zeros(self.mesh.count)
-        for cell in range(self.mesh.count):
+        whole = self._whole_cells
+        if len(whole):  # they share their functions: one problem of least squares with many right-hand sides
+            (grid, shares), table = self.layer.grid, self.layer.reference[0]
+            half = self.mesh.halfwidths[whole]
+            points = self.mesh.boxes[whole].mean(axis=2)[:, None] + half[:, None] * grid
+            given = values(points.reshape(-1, points.shape[2])).reshape(len(whole), len(grid), self.fields)
+            root = np.sqrt(shares)[:, None]
+            wanted = (root * given).transpose(1, 0, 2).reshape(len(grid), -1)
+            solved = np.linalg.lstsq(root * table, wanted, rcond=1e-12)[0]
+            found[whole] = solved.reshape(self.size, len(whole), self.fields).transpose(1, 2, 0)
+            left = np.square(root * table @ solved - wanted).reshape(len(grid), len(whole), self.fields)
+            missed[whole] = left.sum(axis=(0, 2)) * half.prod(axis=1)
+        for cell in self.mesh.parts:
             table, weights, points = self.local.functions.cell_table(cell)
             root = np.sqrt(weights)[:, None]
             own = self.local.functions.used[cell]
             wanted = root * values(points)
+            if not wanted.any():
+                continue
             solved = np.linalg.lstsq(root * table[:, :own], wanted, rcond=1e-12)[0]
             found[cell, :, :own] = solved.T
             missed[cell] = np.square(root * table[:, :own] @ solved - wanted).sum()
         return found.reshape(self.mesh.count, -1), missed
 
+    @cached_property
+    def _whole_cells(self) -> Array:
+        """Cells that are whole boxes."""
+        return np.array([cell for cell in range(self.mesh.count) if cell not in self.mesh.parts], dtype=int)
+
+    @cached_property
+    def _whole_root(self) -> Array:
+        """R (k, k) with ∫ u² = |u R|² on [-1, 1]^d."""
+        values, shares = self.layer.reference[0], self.layer.grid[1]
+        return np.linalg.cholesky((values.T * shares) @ values + 1e-14 * np.eye(self.size))
+
+    @cached_property
+    def _part_roots(self) -> Array:
+        """The same of the cut cells, (parts, k, k)."""
+        found = np.empty((len(self.mesh.parts), self.size, self.size))
+        for row, (cell, part) in zip(found, self.mesh.parts.items(), strict=True):
+            values = self.local.functions.part_table(cell)[:, 0]
+            squares, vectors = np.linalg.eigh((values.T * part.weights) @ values)
+            row[:] = vectors * np.sqrt(np.maximum(squares, 0.0))
+        return found
+
     def norms(self, vectors: Array) -> Array:
         """L² norms (V, F) of the fields of vectors (V, C, n)."""
         shaped = vectors.reshape(len(vectors), self.mesh.count, self.fields, self.size)
-        total = np.zeros((len(vectors), self.fields))
-        whole = np.array([cell for cell in range(self.mesh.count) if cell not in self.mesh.parts], dtype=int)
-        values, shares = self.layer.reference[0], self.layer.grid[1]
-        root = np.linalg.cholesky((values.T * shares) @ values + 1e-14 * np.eye(self.size))
+        whole, cut = self._whole_cells, list(self.mesh.parts)
         volume = self.mesh.halfwidths[whole].prod(axis=1)
-        total += np.einsum("vcfk,c->vf", (shaped[:, whole] @ root) ** 2, volume)
-        for cell, part in self.mesh.parts.items():
-            own = self._root_of_part(cell, part.weights)
-            total += np.square(shaped[:, cell] @ own).sum(axis=2)
+        total = np.einsum("vcfk,c->vf", (shaped[:, whole] @ self._whole_root) ** 2, volume)
+        if cut:
+            total += np.square(shaped[:, cut] @ self._part_roots).sum(axis=(1, 3))
         return np.sqrt(total)
-
-    def _root_of_part(self, cell: int, weights: Array) -> Array:
-        if not hasattr(self, "_roots"):
-            self._roots: dict[int, Array] = {}
-        if cell not in self._roots:
-            values = self.local.functions.part_table(cell)[:, 0]
-            gram = (values.T * weights) @ values
-            found, vectors = np.linalg.eigh(gram)
-            self._roots[cell] = vectors * np.sqrt(np.maximum(found, 0.0))
-        return self._roots[cell]
 
     # ------------------------------------------------------------------------------------------------- factorisation
 
@@ -135,59 +182,38 @@ class FactorisedStage:
 
     def __init__(self, system: SemiDiscreteForm, shift: complex) -> None:
         self.system = system
-        self.eliminated: list[tuple[Array, Array]] = []
-        rows, columns, entries = [], [], []
+        self.eliminated: list[tuple[CellInverse, Array]] = []
+        entries = []
         kind = complex if np.iscomplexobj(np.asarray(shift)) else float
         sizes = [group.square.size + group.upper.size for group in system.groups]
         reserve(np.dtype(kind).itemsize * float(sum(sizes)), "the matrices of cells")
-        for group in system.groups:
-            square = group.square.astype(kind)
-            for power, mass in enumerate(group.masses):
-                if mass is not None:
-                    square = square + shift ** (power + 1) * mass
-            inverse = np.linalg.inv(square)
-            response = np.matmul(inverse, group.upper)
+        for group, modes in zip(system.groups, system.modes, strict=True):
+            inverse = inverted(group, shift) if modes is None else modes.at(shift)
+            response = inverse.times_upper()
             self.eliminated.append((inverse, response))
             if group.batch.faces:
-                schur = group.corner - np.matmul(group.lower, response)
-                rows.append(np.repeat(group.dofs, group.dofs.shape[1], axis=1).ravel())
-                columns.append(np.tile(group.dofs, (1, group.dofs.shape[1])).ravel())
-                entries.append(schur[group.same].ravel())
+                entries.append(group.of_cells(group.corner - inverse.reduced(response)).ravel())
             checkpoint()
         self._factors = None
         if system.traces:
-            dofs = (np.concatenate(rows), np.concatenate(columns))
-            matrix = sparse.csc_matrix((np.concatenate(entries), dofs), (system.traces,) * 2)
-            self._factors = factorised_traces(matrix, system.layer.dim)
+            self._factors = factorised_traces(system.pattern.matrix(np.concatenate(entries)), system.layer.dim)
 
     def solve(self, right: Array) -> tuple[Array, Array]:
         """Weights (C, n) and traces (T,) for loads (C, n) of cells."""
         system = self.system
-        complex_sided = np.iscomplexobj(right) or np.iscomplexobj(self.eliminated[0][0])
-        kind = complex if complex_sided else float
+        kind = np.result_type(right, self.eliminated[0][1])
         traces, own = np.zeros(system.traces, dtype=kind), []
         for group, (inverse, _) in zip(system.groups, self.eliminated, strict=True):
-            one = _by_kind(inverse, group.same, right[group.batch.cells], kind)
+            one = inverse.times(right[group.batch.cells])
             own.append(one)
             if group.batch.faces:
-                np.subtract.at(traces, group.dofs, _by_kind(group.lower, group.same, one, kind))
+                np.subtract.at(traces, group.dofs, group.times(group.lower, one))
         if self._factors is not None:
             traces = self._factors.solve(traces)
         found = np.zeros((system.mesh.count, system.fields * system.size), dtype=kind)
-        for group, one, (_, response) in zip(system.groups, own, self.eliminated, strict=True):
+        for group, one, (inverse, response) in zip(system.groups, own, self.eliminated, strict=True):
             whole = one
             if group.batch.faces:
-                whole = one - _by_kind(response, group.same, traces[group.dofs], kind)
+                whole = one - inverse.times_response(response, traces[group.dofs])
             found[group.batch.cells] = whole
         return found, traces
-
-
-def _by_kind(matrices: Array, same: Array, vectors: Array, kind: type) -> Array:
-    """``by_kind`` for real or complex numbers."""
-    if kind is float and not np.iscomplexobj(matrices):
-        return by_kind(matrices, same, vectors)
-    found = np.empty((len(same), matrices.shape[1]), dtype=complex)
-    for number, matrix in enumerate(matrices):
-        mine = np.flatnonzero(same == number)
-        found[mine] = vectors[mine] @ matrix.T
-    return found

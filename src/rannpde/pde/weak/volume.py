@@ -54,6 +54,19 @@ class VolumeIntegrals:
         place = np.where(cut, np.cumsum(cut) - 1, np.cumsum(~cut) - 1)
         return VolumeCoefficients(cells, cut, place, whole, pieces)
 
+    def more_reaction(self, cells: Array, form: WeakForm) -> VolumeCoefficients:
+        """What the reaction of another form has beyond that of this one, in cells (B,), without all else."""
+        found, other = self.coefficients(cells), VolumeIntegrals(form, self.functions).coefficients(cells)
+
+        def beyond(one: EllipticCoefficients, more: EllipticCoefficients) -> EllipticCoefficients:
+            return EllipticCoefficients(
+                np.zeros_like(one.diffusion), np.zeros_like(one.advection), more.reaction - one.reaction,
+                np.zeros_like(one.load),
+            )  # fmt: skip
+
+        parts = tuple(beyond(one, more) for one, more in zip(found.parts, other.parts, strict=True))
+        return VolumeCoefficients(cells, found.cut, found.place, beyond(found.whole, other.whole), parts)
+
     def kinds(self, found: VolumeCoefficients) -> Array:
         """Numbers (B, n) that tell the matrices of cells apart: those of cut cells and of cells with coefficients that
         are not constant have a number of their own."""
@@ -164,7 +177,7 @@ def _integrated(found: EllipticCoefficients, weights: Array, values: Array, slop
     )
     matrix = np.zeros((count, fields, k, fields, k))
     if even and (count == 1 or values.shape[0] == count):
-        _addeven_coefficients(matrix, found, weights, values, slopes)
+        _add_even(matrix, found, weights, values, slopes)
         return matrix
     tested = [np.swapaxes(one, -1, -2) for one in slopes]
     plain = np.swapaxes(values, -1, -2)
@@ -184,15 +197,15 @@ def _integrated(found: EllipticCoefficients, weights: Array, values: Array, slop
     return matrix
 
 
-def _addeven_coefficients(
-    matrix: Array, found: EllipticCoefficients, weights: Array, values: Array, slopes: Array
-) -> None:
+def _add_even(matrix: Array, found: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> None:
     """The same for coefficients that are constant in each cell: few integrals serve all pairs of fields."""
     dim, fields = slopes.shape[0], matrix.shape[1]
     plain = np.swapaxes(values, -1, -2)
     for i in range(dim):
         tested = np.swapaxes(weights[:, :, None] * slopes[i], -1, -2)
         for j in range(i, dim):
+            if not (found.diffusion[..., i, j].any() or found.diffusion[..., j, i].any()):
+                continue
             one = np.matmul(tested, slopes[j])
             for p in range(fields):
                 for f in range(fields):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.errors import FileError
 from rannpde.network.plain import PlainFunction
 from rannpde.network.storage import floats
@@ -59,39 +59,48 @@ class CellTrajectory:
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """Return a derivative of the fields, (M, fields)."""
-        cells, fields = self.cells, len(self.orders)
-        values = np.full((len(points), fields), np.nan)
-        step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
-        home = cells.cells_at(points[:, 1:])
+        return self.derivatives(points, [derivative])[derivative]
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Return several derivatives, each (M, fields), from one evaluation of cosines and sines."""
+        values = {index: np.full((len(points), len(self.orders)), np.nan) for index in indices}
         slack = 1e-9 * (self.end - self.times[0])
-        inside = np.flatnonzero(points[:, 0] <= self.times[-1] + slack)
-        order = inside[np.lexsort((step[inside], home[inside]))]
-        if not len(order):
-            return values
-        weights = self._in_time(points[:, 0], step, derivative[0])
-        changes = np.flatnonzero((np.diff(home[order]) != 0) | (np.diff(step[order]) != 0)) + 1
-        for rows in np.split(order, changes):
-            number, here = home[rows[0]], int(step[rows[0]])
-            lower, upper = cells.boxes[number].T
-            half = 0.5 * (upper - lower)
-            scale = float(np.prod(half ** -np.array(derivative[1:], dtype=float)))
-            outputs = derivative_weights(cells.features, derivative[1:], self._outputs(int(number), here)) * scale
-            values_at_nodes = (
-                fourier_columns(cells.features, (points[rows, 1:] - 0.5 * (lower + upper)) / half) @ outputs
-            )
-            values[rows] = (values_at_nodes.reshape(len(rows), -1, fields) * weights[rows]).sum(axis=1)
+        known = np.flatnonzero(points[:, 0] <= self.times[-1] + slack)
+        columns = self.cells.features.columns * (self.stages + 2) * len(self.orders)
+        for block in row_blocks(len(known), block_rows(columns)):
+            rows = known[block]
+            for index, found in self._block(points[rows], indices).items():
+                values[index][rows] = found
         return values
 
-    def _outputs(self, number: int, step: int) -> Array:
-        """Return the coefficients (columns, nodes · fields) of a cell at the start and stages of a step, and the
-        initial rate."""
-        fields, own = len(self.orders), self.cells.coefficients[number]
-        first = step * self.stages * fields
-        outputs = own[:, first : first + (self.stages + 1) * fields]
-        if max(self.orders) < 2:
-            return outputs
-        rates = (1 + self.steps * self.stages + step) * fields
-        return np.concatenate([outputs, own[:, rates : rates + fields]], axis=1)
+    def _block(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """The same at a bounded number of points, all of which lie in the time that is known."""
+        step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
+        home = self.cells.cells_at(points[:, 1:])
+        lower, upper = np.moveaxis(self.cells.boxes[home], 2, 0)
+        half = 0.5 * (upper - lower)
+        table = fourier_columns(self.cells.features, (points[:, 1:] - 0.5 * (lower + upper)) / half)
+        own = self._outputs(home, step)  # (M, columns, nodes, fields)
+        found = {}
+        for order in sorted({index[0] for index in indices}):
+            factors = self._in_time(points[:, 0], step, order)
+            together = np.einsum("mcnf,mnf->cmf", own, factors).reshape(own.shape[1], -1)
+            for index in (index for index in indices if index[0] == order):
+                weights = derivative_weights(self.cells.features, index[1:], together)
+                scale = np.prod(half ** -np.array(index[1:], dtype=float), axis=1)
+                values = np.einsum("mc,cmf->mf", table, weights.reshape(len(weights), len(points), -1))
+                found[index] = values * scale[:, None]
+        return found
+
+    def _outputs(self, home: Array, step: Array) -> Array:
+        """Return the coefficients (M, columns, nodes, fields) of cells (M,) at the start and stages of steps (M,), and
+        the initial rate."""
+        fields = len(self.orders)
+        nodes = step[:, None] * self.stages + np.arange(self.stages + 1)
+        if max(self.orders) > 1:
+            nodes = np.column_stack([nodes, 1 + self.steps * self.stages + step])
+        coefficients = self.cells.coefficients.reshape(len(self.boxes), self.cells.features.columns, -1, fields)
+        return np.asarray(coefficients[home[:, None], :, nodes].swapaxes(1, 2))
 
     def _in_time(self, times: Array, steps: Array, order: int) -> Array:
         """Return the factors (M, nodes, fields) of the values at the nodes of the steps."""
@@ -123,8 +132,8 @@ class CellTrajectory:
             middle, half = 0.5 * (ends[step] + ends[step + 1]), 0.5 * (ends[step + 1] - ends[step])
             factors = self._in_time(middle + half * local, np.full(degree + 1, step), 0)
             series = np.einsum("dm,mnf->dnf", inverse, factors)
-            for number in range(len(self.boxes)):
-                outputs = self._outputs(number, step).reshape(len(scale), -1, len(self.orders)) * scale[:, None, None]
+            every = self._outputs(np.arange(len(self.boxes)), np.full(len(self.boxes), step)) * scale[:, None, None]
+            for number, outputs in enumerate(every):
                 tables.append(np.einsum("dnf,jnf->djf", series, outputs))
                 boxes.append(np.concatenate([[[ends[step], ends[step + 1]]], self.boxes[number]]))
                 centres.append(np.append(middle, base["centre"][number]))
