@@ -2,7 +2,7 @@
 
     python benchmarks/trefftz.py                     # the table, seed 0
     python benchmarks/trefftz.py --seed 7 --only stokes
-    python benchmarks/trefftz.py --draws 500         # random problems of the class: are all within their bounds?
+    python benchmarks/trefftz.py --draws 500 --record build/draws.jsonl   # random problems beside cells
 
 Errors are against exact solutions, series or known constants; where there are none, against a solve with another
 seed and a hundredth of the tolerance. Seconds are of the process (CPU), so that a busy machine does not count.
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.special import hankel1, jn_zeros, jv, y0
 
 import rannpde as rp
 from benchmarks import trefftz_ngsolve as peer
-from benchmarks.linear_draws import drawn
+from benchmarks.linear_race import races
 
 Array = np.ndarray
 MOTZ = 401.1624537452
@@ -508,55 +509,6 @@ def evolution(rng: np.random.Generator) -> Iterator[Row]:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------- random draws
-
-
-def draws(count: int, seed: int, first: int, every: int) -> None:
-    """Random problems, from number ``first`` on: claims, bounds, and time beside cells on every so manieth."""
-    tally = {"solved": 0, "not converged": 0, "handed over": 0, "WRONG": 0, "BOUND BROKEN": 0}
-    ratios, bounds, worst, times, slower = [], 0, 0.0, [], []
-    for number in range(first, first + count):
-        draw = drawn(np.random.default_rng([seed, number]))
-        tol = float(10.0 ** -np.random.default_rng([seed, number, 1]).integers(3, 10))
-        begin = time.process_time()
-        solution = rp.solve(draw.problem, tol=tol, seconds=60)
-        seconds = time.process_time() - begin
-        times.append(seconds)
-        error = solution.errors()["u"]
-        verdict = "solved" if solution.converged else "not converged"
-        if solution.method.name != "trefftz":
-            verdict = "handed over"
-        if solution.converged and error > max(10 * solution.estimate, tol, 1e-12):
-            verdict = "WRONG"
-        worst = max(worst, error / max(solution.estimate, 1e-13))
-        bound = getattr(solution.history, "bound", None)
-        if bound is not None:
-            bounds += 1
-            points = draw.problem.domain.sample(2000, rng=2)
-            gap = float(np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max())
-            if gap > 1.001 * bound + 1e-13:
-                verdict = "BOUND BROKEN"
-        tally[verdict] += 1
-        kind = f"{draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}"
-        if every and number % every == 0:
-            begin = time.process_time()
-            other = rp.solve(draw.problem, tol=tol, seconds=60, method="cells")
-            ratios.append((time.process_time() - begin) / seconds)
-            if ratios[-1] < 1:
-                reached = "" if other.converged else " (not converged)"
-                slower.append(f"{number}: {kind}: {seconds:.2f} s, cells{reached} {ratios[-1] * seconds:.2f} s")
-                print("  slower:", slower[-1], flush=True)
-        if verdict not in ("solved",):
-            found = f"error {error:.1e}, estimate {solution.estimate:.1e}, {solution.method.name}, {seconds:.1f} s"
-            print(f"  {number}: {verdict}: {kind}: {found}: {solution.reason}", flush=True)
-        if (number + 1 - first) % 10 == 0 or number + 1 == first + count:
-            done, quick = number + 1 - first, sum(ratio > 1 for ratio in ratios)
-            middle = float(np.median(ratios)) if ratios else np.nan
-            print(f"{done} random problems: {tally}; {bounds} bounds; error over estimate at most {worst:.2f}; "
-                  f"{np.median(times):.2f} s in the median, {np.max(times):.1f} s at most; faster than cells in "
-                  f"{quick} of {len(ratios)}, {middle:.1f} times in the median", flush=True)  # fmt: skip
-
-
 SETS = {
     "helmholtz": helmholtz,
     "scattering": scattering,
@@ -576,15 +528,15 @@ def main() -> None:
     parser.add_argument("--only", choices=sorted(SETS))
     parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
-    parser.add_argument("--race", type=int, default=1, metavar="N", help="cells beside every N-th draw; 0 for none")
+    parser.add_argument("--race", action=argparse.BooleanOptionalAction, default=True, help="cells beside each draw")
+    parser.add_argument("--record", type=Path, help="file to which each draw is added; what it holds is not done again")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.draws:
+        races(arguments.draws, arguments.seed, arguments.first, arguments.race, arguments.record)
+        return
     warm = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = x*y"})
     rp.solve(warm, tol=1e-6)
-    if arguments.draws:
-        rp.solve(warm, tol=1e-6, method="cells")
-        draws(arguments.draws, arguments.seed, arguments.first, arguments.race)
-        return
     walls = {"t=0": "u = sin(pi*x)*sin(pi*y)", "boundary": "u = 0"}
     plate = rp.Problem("u_t = laplace(u)", rp.SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)), walls)
     rp.solve(plate, tol=1e-6, method="trefftz")  # what is loaded by the first solve of a process is no part of any row

@@ -3,6 +3,8 @@
 import importlib
 import pkgutil
 
+import scipy.stats  # noqa: F401  # which solvers import when they first sample
+
 import rannpde.pde
 
 for _module in pkgutil.walk_packages(rannpde.pde.__path__, "rannpde.pde."):

@@ -57,7 +57,7 @@ class Term:
     def known(self, points: Array, vocabulary: Vocabulary, data: Array | None = None) -> dict[sympy.Symbol, Array]:
         """Return the values at points of everything that is not a field: coordinates, normals, measured values."""
         values = dict(zip(vocabulary.symbols, points.T, strict=True))
-        if isinstance(self.region, Side) and self.expression.formula.free_symbols.intersection(vocabulary.normals):
+        if isinstance(self.region, Side) and self.expression.free_symbols.intersection(vocabulary.normals):
             values |= dict(zip(vocabulary.normals, self.region.normals(points).T, strict=True))
         if data is not None:
             values[DATA_SYMBOL] = data
@@ -187,7 +187,13 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
     sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
     sums: dict[str, tuple[float, float]] = {}
-    sampled = [_held_out_points(term, interior, generator) for term in problem.terms]
+    known: dict[int, Array] = {}  # conditions on one side share their points
+    sampled = [
+        known[id(term.region)]
+        if term.points is None and id(term.region) in known
+        else known.setdefault(id(term.region), _held_out_points(term, interior, generator))
+        for term in problem.terms
+    ]
     outside = [k for k, term in enumerate(problem.terms) if term.kind != "interior"]
     asked = [(sampled[k], problem.terms[k].expression.jets) for k in outside]
     own = dict(zip(outside, jets_at(state, problem.fields, asked), strict=True))

@@ -5,7 +5,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.trefftz.analytic import PowerFamily
-from rannpde.pde.trefftz.exponents import RayCondition, corner_exponents
+from rannpde.pde.trefftz.exponents import RayCondition, corner_exponents, turned_conditions
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.potentials import PotentialModel
 
@@ -62,6 +62,27 @@ def test_powers_are_harmonic_and_their_derivatives_are_derivatives():
         slope = (family.values(points + shift, (0, 0)) - family.values(points - shift, (0, 0))) / (2 * step)
         assert np.abs(slope - family.values(points, index)).max() < 1e-8
     assert np.isfinite(family.values(corner[:1], (0, 0))).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exponents_do_not_depend_on_the_direction_of_a_corner(seed):
+    """Conditions of plates, elastic bodies and flows, turned to the bisector and combined otherwise."""
+    rng = np.random.default_rng(seed)
+    model = (None, PotentialModel("plate", (0,)), PotentialModel("elastic", (0, 1), 3.7),
+             PotentialModel("stokes", (0, 1, 2), 2.0, 1.7))[seed]  # fmt: skip
+    opening, middle = float(rng.uniform(0.6, 1.9) * np.pi), float(rng.uniform(-3, 3))
+    conditions = []
+    for end in (-0.5, 0.5):
+        angle = middle + end * opening
+        normal = np.array([np.sin(angle), -np.cos(angle)]).tolist()
+        slope = ((normal[0], 0, (1, 0)), (normal[1], 0, (0, 1)))
+        value, other = ((1.0, 0, (0, 0)),), ((1.0, 0, (0, 0)), (0.7, 1, (0, 0)))
+        stated = {0: [slope if end < 0 else value], 1: [value, slope]}.get(seed, [value, other])
+        conditions += [RayCondition(angle, jets) for jets in stated]
+    plain = corner_exponents(tuple(conditions), middle, opening, model, 5.0)
+    turned = corner_exponents(turned_conditions(conditions, middle, model), 0.0, opening, model, 5.0)
+    assert len(plain) > 1
+    assert np.allclose(np.sort_complex(plain), np.sort_complex(turned), rtol=0, atol=1e-7)  # as zeros are told apart
 
 
 def channel(rng, inflow):

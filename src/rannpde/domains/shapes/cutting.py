@@ -146,7 +146,7 @@ class Cut(Domain):
             return Curves(tuple(labelled.arcs for labelled in self.engine.labelled_arcs))
         return self.engine.border()
 
-    @property
+    @cached_property
     def sides(self) -> dict[str, Side]:
         return {name: CutSide(name, self, border) for name, border in self._borders.items()}
 

@@ -83,6 +83,11 @@ class Expression:
         return tuple(sorted(own.union(*(one.fields for one in self.functionals.values()))))
 
     @cached_property
+    def free_symbols(self) -> frozenset[sympy.Symbol]:
+        """All symbols of the formula."""
+        return frozenset(self.formula.free_symbols)
+
+    @cached_property
     def _slopes(self) -> tuple[sympy.Expr, ...]:
         return tuple(differentiate(self.formula, symbol) for symbol in self.symbols)
 

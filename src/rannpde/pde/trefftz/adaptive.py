@@ -12,9 +12,10 @@ from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
+from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
-from rannpde.pde.trefftz.least_squares import LeastSquares, largest_singular_value
+from rannpde.pde.trefftz.least_squares import PANEL, LeastSquares, largest_singular_value
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
@@ -40,7 +41,7 @@ class RowSystem(Protocol):
     @property
     def data(self) -> float: ...
 
-    def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
+    def solved(self, cutoff: float, accuracy: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
 
 class TrefftzDiscretisation(Protocol):
@@ -215,7 +216,8 @@ class AdaptiveTrefftz:
     ) -> TrefftzState:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
-        data, found = rows.data, rows.solved(self.tuning.cutoff)
+        accuracy = ALGEBRA_SHARE * self.tol / (1.0 if before is None else max(before.record.stability, 1.0))
+        data, found = rows.data, rows.solved(self.tuning.cutoff, accuracy)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
@@ -226,6 +228,9 @@ class AdaptiveTrefftz:
             sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
         every = np.concatenate(seen)[:: len(sizes)] * np.sqrt(len(sizes))  # as many rows for a system as for one field
+        if isinstance(found, TwoLevelLeastSquares):  # responses to all points would be a third of the work
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], (PANEL, len(every))) / np.sqrt(PANEL)
+            every = np.tensordot(signs, every, 1)
         responses = found.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
         # a field that vanishes is compared with itself until it is known to: that is no resonance
         absolute = stability = largest_singular_value(responses)

@@ -18,6 +18,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.least_squares import PANEL
 from rannpde.pde.trefftz.operator import CanonicalForm
 
 
@@ -110,13 +111,16 @@ class PolynomialFamily(AnalyticFamily):
         place = (z - complex_numbers(self.centre)) / self.radius
         found = np.zeros((top + 1, self.functions, len(z)), dtype=complex)
         found[0, 0] = 1.0
-        for k in range(self.functions - 1):
-            column = self.hessenberg[: k + 1, k]
-            for order in range(top + 1):
-                rest = place * found[order, k] - column @ found[order, : k + 1]
-                if order:
-                    rest += order / self.radius * found[order - 1, k]
-                found[order, k + 1] = rest / self.hessenberg[k + 1, k]
+        for start in range(0, self.functions - 1, PANEL):
+            stop = min(start + PANEL, self.functions - 1)
+            before = self.hessenberg[:start, start:stop].T @ found[:, :start]  # (orders, degrees, M), at once
+            for k in range(start, stop):
+                column = self.hessenberg[start : k + 1, k]
+                for order in range(top + 1):
+                    rest = place * found[order, k] - before[order, k - start] - column @ found[order, start : k + 1]
+                    if order:
+                        rest += order / self.radius * found[order - 1, k]
+                    found[order, k + 1] = rest / self.hessenberg[k + 1, k]
         return [one.T for one in found]
 
 

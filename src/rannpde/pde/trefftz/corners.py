@@ -13,7 +13,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.analytic import PoleFamily, PowerFamily
-from rannpde.pde.trefftz.exponents import RayCondition, corner_exponents
+from rannpde.pde.trefftz.exponents import RayCondition, corner_exponents, turned_conditions, without_rounding
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import SingularCorner
 from rannpde.pde.trefftz.multipoles import AngleFamily
@@ -83,7 +83,8 @@ def powers_at_corners(law: PlaneLaw) -> tuple[Array, ...]:
         rate = max(2 - corner.angle / np.pi, 1e-3) * log(regular)
         top = min(digits / rate + 2, regular)  # two more for what is derived from the solution
         middle = float(np.arctan2(-corner.outward[1], -corner.outward[0]))
-        exponents = corner_exponents(tuple(conditions), middle, corner.angle, law.model, top)
+        own = turned_conditions(conditions, middle, law.model)
+        exponents = corner_exponents(own, 0.0, float(without_rounding(np.asarray(corner.angle))), law.model, top)
         plate = law.model is not None and law.model.system == "plate"
         found.append(np.unique(np.concatenate([exponents, exponents + 1])) if plate else exponents)
     return tuple(found)

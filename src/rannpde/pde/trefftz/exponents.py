@@ -20,6 +20,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.potentials import PotentialModel
+from rannpde.rounding import ROUNDED
 
 NEWTON_STEPS = 16
 """Steps of Newton's iteration at most."""
@@ -39,6 +40,67 @@ class RayCondition:
 
     angle: float
     jets: tuple[tuple[float, int, MultiIndex], ...]
+
+
+def without_rounding(numbers: Array) -> Array:
+    """Numbers of the size of one, of which those that differ by rounding become the same."""
+    return np.asarray(np.round(numbers / ROUNDED) * ROUNDED + 0.0)
+
+
+def turned_conditions(
+    conditions: Sequence[RayCondition], middle: float, model: PotentialModel | None
+) -> tuple[RayCondition, ...]:
+    """The conditions in the frame whose first axis is the bisector, the same for corners that differ by a rotation.
+
+    Those of one ray are reduced to echelon form, so that they do not depend on how they were combined.
+
+    >>> one, other = (RayCondition(0.5, ((2.0, 0, (1, 0)),)), RayCondition(0.5, ((1.0, 0, (1, 0)), (1.0, 0, (0, 1)))))
+    >>> turned_conditions([one, other], 0.0, None)[1].jets
+    ((1.0, 0, (0, 1)),)
+    """
+    cosine, sine = float(np.cos(middle)), float(np.sin(middle))
+    found = []
+    for angle in dict.fromkeys(condition.angle for condition in conditions):
+        rows: list[dict[tuple[int, MultiIndex], float]] = []
+        for condition in conditions:
+            if condition.angle == angle:
+                row: dict[tuple[int, MultiIndex], float] = {}
+                for coefficient, field, (a, b) in condition.jets:
+                    shares = {field: 1.0}
+                    if model is not None and model.system != "plate" and field < 2:  # u = c u' - s v', v = s u' + c v'
+                        shares = {0: cosine, 1: -sine} if field == 0 else {0: sine, 1: cosine}
+                    slopes = np.ones(1)  # ∂₁ = c ∂₁' - s ∂₂' and ∂₂ = s ∂₁' + c ∂₂', by powers of ∂₂'
+                    for factor in ([cosine, -sine],) * a + ([sine, cosine],) * b:
+                        slopes = np.convolve(slopes, factor)
+                    for own, share in shares.items():
+                        for order, slope in enumerate(slopes.tolist()):
+                            key = own, (a + b - order, order)
+                            row[key] = row.get(key, 0.0) + coefficient * share * slope
+                rows.append(row)
+        keys = sorted({key for row in rows for key in row})
+        table = _echelon(np.array([[row.get(key, 0.0) for key in keys] for row in rows]))
+        ray = float(without_rounding(np.remainder(angle - middle + np.pi, 2 * np.pi) - np.pi))
+        for values in table.tolist():
+            jets = tuple((value, *key) for value, key in zip(values, keys, strict=True) if value)
+            found.append(RayCondition(ray, jets))
+    return tuple(found)
+
+
+def _echelon(table: Array) -> Array:
+    """The reduced echelon form of rows, rounded; rows that others contain vanish."""
+    table, first = table / np.maximum(np.abs(table).max(axis=1, keepdims=True), 1e-300), 0
+    for column in range(table.shape[1]):
+        if first == len(table):
+            break
+        pivot = first + int(np.argmax(np.abs(table[first:, column])))
+        if abs(table[pivot, column]) <= SAME_EXPONENT:
+            continue
+        table[[first, pivot]] = table[[pivot, first]]
+        table[first] /= table[first, column]
+        others = np.arange(len(table)) != first
+        table[others] -= table[others, column, None] * table[first]
+        first += 1
+    return without_rounding(table)
 
 
 @lru_cache(maxsize=256)

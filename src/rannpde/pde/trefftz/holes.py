@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.analytic import LaurentFamily, complex_numbers
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.potentials import GoursatFamily
@@ -64,7 +65,7 @@ def image_degree(law: PlaneLaw) -> int:
     while len(outside):
         degree = min(2 * degree, most)
         sizes = np.abs(law.polynomials(degree).powers(complex_numbers(outside), 0)[0]).min(axis=0)
-        enough = np.flatnonzero(sizes >= 1 / law.tol)
+        enough = np.flatnonzero(sizes >= 1 / (MUCH_SMALLER * law.tol))
         if len(enough) or degree == most:
             return int(enough[0]) if len(enough) else most
     return 0

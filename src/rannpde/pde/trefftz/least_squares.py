@@ -17,7 +17,7 @@ SAFE = 1e-9
 stable a problem is."""
 
 PANEL = 64
-"""Columns that LAPACK's factorisation treats at once."""
+"""Columns that factorisations and recurrences treat at once."""
 
 
 @dataclass(frozen=True, eq=False)

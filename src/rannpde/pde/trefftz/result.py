@@ -90,19 +90,23 @@ def judged_solution(
     network = found.network
     status, detail = found.status, found.detail
     judged = isinstance(network, ModalNetwork)  # walls hold exactly, and initial values were judged at fresh points
-    missed = _missed(problem, network) if status is Status.CONVERGED and not judged else 0.0
+    checked = _given_values(problem) if status is Status.CONVERGED and not judged else []
+    others = [term for term in problem.terms if term not in checked] if monitor.residuals else []
+    points = _sampled(checked, _each(DENSE, len(checked)), rng=19, method="sobol")
+    points += _sampled(others, _each(TERM_POINTS, len(problem.terms)), rng=5)
+    residuals = term_residuals([*checked, *others], network, problem.vocabulary, points)
+    missed = _missed(problem, checked, points, residuals)
     amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside
     if missed * amplified > 10 * tol * found.scale:
         status = Status.RESIDUAL_TOO_LARGE
         detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
     losses: dict[str, float] = {}
     measures: dict[str, float] = {}
-    terms = problem.terms if monitor.residuals else ()
-    points = _sampled(terms, _each(TERM_POINTS, len(problem.terms)), rng=5)
-    residuals = term_residuals(terms, network, problem.vocabulary, points)
-    for term, residual in zip(terms, residuals, strict=True):
+    every = zip([*checked, *others], residuals, strict=True)
+    squares = {id(term): float(np.mean(np.square(own))) for term, own in every}
+    for term in problem.terms if monitor.residuals else ():
         share, before = term.measure, measures.get(term.name, 0.0)
-        mean = float(np.mean(np.square(residual)))
+        mean = squares[id(term)]
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
         measures[term.name] = before + share
     count = _each(HELD_OUT, len(problem.terms))
@@ -131,17 +135,20 @@ def _sampled(terms: Sequence[Term], count: int, **how: Any) -> list[Array]:
     return [known[id(term.region)] if term.points is None else term.points for term in terms]
 
 
-def _missed(problem: Problem, network: TrefftzNetwork | CellsNetwork | ModalNetwork | VaryingNetwork) -> float:
-    """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
-    terms = []
+def _given_values(problem: Problem) -> list[Term]:
+    """The conditions that give values of fields, not of derivatives, on parts of the boundary."""
+    found = []
     for term in problem.constraints:
         given = term.prescribed
         if term.region is not None and term.points is None and given is not None and not given[0].order:
-            terms.append(term)
-    points = _sampled(terms, _each(DENSE, len(terms)), rng=19, method="sobol")
+            found.append(term)
+    return found
+
+
+def _missed(problem: Problem, terms: Sequence[Term], points: Sequence[Array], residuals: Sequence[Array]) -> float:
+    """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
     worst = 0.0
-    residuals = term_residuals(terms, network, problem.vocabulary, points)
-    for term, own, residual in zip(terms, points, residuals, strict=True):
+    for term, own, residual in zip(terms, points, residuals, strict=False):
         known = term.known(own, problem.vocabulary)
         slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
         worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))

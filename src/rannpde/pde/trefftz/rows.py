@@ -69,13 +69,13 @@ class TrefftzRows:
         """The L² norm of the right-hand side."""
         return float(np.linalg.norm(self.rhs * self.weights))
 
-    def solved(self, cutoff: float) -> LeastSquares | TwoLevelLeastSquares:
+    def solved(self, cutoff: float, accuracy: float = 0.0) -> LeastSquares | TwoLevelLeastSquares:
         """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding, in
-        part by iteration where that is much less work; the matrix is overwritten."""
+        part by iteration, to an accuracy, where that is much less work; the matrix is overwritten."""
         weighted, rhs = np.multiply(self.matrix, self.weights[:, None], out=self.matrix), self.rhs * self.weights
         if self.levels is None:
             return least_squares(weighted, rhs, cutoff)
-        return two_level_least_squares(weighted, rhs, cutoff, self.levels)
+        return two_level_least_squares(weighted, rhs, cutoff, self.levels, accuracy)
 
 
 def feature_values(families: Sequence[FeatureFamily], points: Array, index: MultiIndex) -> Array:
@@ -130,7 +130,7 @@ def boundary_rows(
     order = np.arange(columns) if levels is None else np.argsort(levels.order)
     for family in families:
         checkpoint()
-        matrix[:, order[start : start + family.columns]] = _feature_rows(family, groups, count)
+        matrix.T[order[start : start + family.columns]] = _feature_rows(family, groups, count).T
         start += family.columns
     weights = [condition.weights * condition.term.weight for condition in conditions]
     return TrefftzRows(matrix, rhs, np.concatenate(weights), levels)

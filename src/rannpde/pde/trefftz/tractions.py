@@ -34,6 +34,8 @@ def condition_without_energy(pieces: Sequence[BoundaryPiece], model: PotentialMo
     """The name of the first condition with derivatives that are no combination of the tractions; None without one."""
     stiffness = 1.0 / (0.5 * model.alpha - 1.0)
     for piece in pieces:
+        if not any(jet.order for term in piece.terms for jet in term.expression.jets):
+            continue
         middle = np.array([0.5])
         along = piece.slopes(middle)[0]
         tractions = traction_rows(np.array([along[1], -along[0]]) / np.linalg.norm(along), stiffness)

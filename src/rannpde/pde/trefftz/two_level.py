@@ -98,10 +98,13 @@ class TwoLevelLeastSquares:
         return np.concatenate([first, second / self.smallest])
 
 
-def two_level_least_squares(weighted: Array, rhs: Array, cutoff: float, levels: ColumnLevels) -> TwoLevelLeastSquares:
+def two_level_least_squares(
+    weighted: Array, rhs: Array, cutoff: float, levels: ColumnLevels, accuracy: float = 0.0
+) -> TwoLevelLeastSquares:
     """The minimiser of ‖weighted c - rhs‖, that of the second level by iteration.
 
     weighted (M, N) : columns level after level; it is overwritten
+    accuracy : of the second level, relative, at which the iteration may end; rounding ends it anyway
     """
     sizes, count = unit_columns(weighted), len(levels.coupled)
     ridge = cutoff * float(np.finfo(float).eps)
@@ -116,8 +119,12 @@ def two_level_least_squares(weighted: Array, rhs: Array, cutoff: float, levels: 
         triangles.append(Regularised.of(here, ridge).triangle)
         fine[:, own] = dtrsm(1.0, triangles[-1], fine[:, own], side=1)
     found, left, smallest = np.zeros(len(sizes)), rhs, 1.0
-    for accuracy in (ridge, float(np.sqrt(ridge))):  # once more, since one solve leaves rounding errors of its own
-        inside, lowest = _conjugate_gradients(fine, basis, left, accuracy)
+    # iterative refinement: one solve leaves rounding errors of its own
+    half = float(np.sqrt(ridge))
+    for wanted in (max(accuracy, half), max(accuracy / half, half)):
+        if wanted >= 1:
+            break
+        inside, lowest = _conjugate_gradients(fine, basis, left, wanted, max(accuracy, ridge))
         smallest = min(smallest, lowest)
         rest = left - fine @ inside
         change = second.solved(first.applied(rest))
@@ -132,16 +139,18 @@ def two_level_least_squares(weighted: Array, rhs: Array, cutoff: float, levels: 
     return TwoLevelLeastSquares(coefficients, levels, sizes, triangle, tuple(triangles), basis, fine, smallest, rank)
 
 
-def _conjugate_gradients(fine: Array, basis: Array, rhs: Array, accuracy: float) -> tuple[Array, float]:
-    """The minimiser of ‖P (fine y - rhs)‖ with P = 1 - basis basisᵀ, until the gradient has fallen to the accuracy, and
-    the smallest singular value of P fine, as Lanczos' matrix has it."""
+def _conjugate_gradients(
+    fine: Array, basis: Array, rhs: Array, decrease: float, accuracy: float
+) -> tuple[Array, float]:
+    """The minimiser of ‖P (fine y - rhs)‖ with P = 1 - basis basisᵀ, until the gradient has fallen by a decrease, or to
+    the accuracy relative to what is left; and the smallest singular value of P fine, as Lanczos' matrix has it."""
     found, left = np.zeros(fine.shape[1]), rhs - basis @ (basis.T @ rhs)
     gradient = fine.T @ left
     step, square = gradient, float(gradient @ gradient)
     lengths: list[float] = []
     turns: list[float] = []
     best, least, idle = found, square, 0
-    enough = accuracy**2 * square
+    enough = decrease**2 * square
     while (
         len(lengths) < MOST_GRADIENT_STEPS
         and idle < IDLE_STEPS

@@ -75,7 +75,7 @@ class BlockRows:
             for one in self.blocks
         ]
 
-    def solved(self, cutoff: float) -> BlockLeastSquares:
+    def solved(self, cutoff: float, accuracy: float = 0.0) -> BlockLeastSquares:
         """The minimiser of the weighted residual with a ridge of the cutoff × rounding; one refinement."""
         sizes = np.zeros(self.starts[-1])
         for one in self.blocks:
