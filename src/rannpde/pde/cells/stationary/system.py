@@ -209,11 +209,7 @@ class CellsSystem:
             weight = self.row_weight(collocation, number)
             weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(collocation, number)
             root = np.sqrt(collocation.weights) * (weight / natural)
-            root = (
-                root * outflow_weight(cell, collocation, flows, self.tuning.outflow_exponent)
-                if self.weak_outflow[number]
-                else root
-            )
+            root = root * outflow_weight(cell, collocation, flows) if self.weak_outflow[number] else root
             block = self._block(collocation, root, jets, value, partials, functions)
             if self.noise is not None:
                 block[:, -1] = root * natural * self.noise[number][len(blocks)]
