@@ -390,7 +390,6 @@ OFF: dict[str, Any] = {
     "cells.trace_degree_reduction": (0, 0, 0),
     "cells.trace_cutoff": 1e-13,
     "cells.largest_contrast_weight": 1.0,
-    "cells.outflow_exponent": 0.0,
     "cells.outflow_misfit": np.inf,
     "cells.similar_mesh_ratio": 1.0,
     "cells.marking_fraction": 0.0,

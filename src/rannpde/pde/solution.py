@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.domains import SpaceTime
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import InputError, reject
 from rannpde.io import PathLike
@@ -22,10 +20,11 @@ from rannpde.network.export import as_jax, as_torch, in_numpy, written_as_onnx
 from rannpde.network.plain import PlainFunction
 from rannpde.pde.access import FieldFunction
 from rannpde.pde.monitor import Status
+from rannpde.pde.packing import packed_solution
+from rannpde.pde.problem.components import vector_fields
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.problem.toml import to_table
+from rannpde.pde.report import History, report_lines, summary
 from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_arrays, named_values
-from rannpde.pde.tolerance import ALGEBRA_SHARE, RESIDUAL_TOLERANCE
 
 if TYPE_CHECKING:
     import pandas
@@ -36,15 +35,6 @@ if TYPE_CHECKING:
 
     from rannpde.pde.outputs.quantity import Quantity
     from rannpde.pde.spectrum.result import Spectrum
-
-
-LARGE_RESIDUAL_NOTE = (
-    "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
-    "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
-)
-ROUGHEST_ROUNDING = 1 / (4 * 256)
-"""No file is rounded by more than this, however rough the solution: pictures of it, with 256 levels of a colour, stay
-the same."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -76,26 +66,6 @@ class SolvedFunction(Protocol):
     def derivative(self, points: Array, derivative: MultiIndex) -> Array: ...
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
-
-
-@runtime_checkable
-class RoundedFunction(Protocol):
-    """A function whose large tables may be rounded in files, up to a relative L² error."""
-
-    segments: tuple[Any, ...]
-
-    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]: ...
-
-
-class History(Protocol):
-    """The history of the method that ran: its iterations, ranks, steps, and advice."""
-
-    @property
-    def advice(self) -> str: ...
-
-    def lines(self) -> list[str]: ...
-
-    def to_table(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -311,27 +281,7 @@ class Solution:
 
     def report(self) -> Report:
         """A page of text: how it ended, the estimate, residuals by name, the method's history, errors where known."""
-        verdict = "converged" if self.converged else "DID NOT CONVERGE"
-        known = f"{self.estimate:.2e}" if isfinite(self.estimate) else "unknown"
-        lines = [
-            f"{self.title}: {verdict} ({self.reason})",
-            f"  {self.method}; columns {sum(self.widths)} in {len(self.widths)} piece(s)",
-            f"  estimated relative L² error: {known}",
-        ]
-        if self.problem is not None:
-            lines += [f"  relative L² error of {name}: {error:.2e}" for name, error in self.errors().items()]
-        if self.problem is not None:
-            lines += [f"  {name} = {quantity}{_doubt(quantity)}" for name, quantity in self.outputs.items()]
-        lines.append(f"  {'term':<24}{'loss':>12}{'integral':>12}{'held out':>12}")
-        for name in dict.fromkeys([*self.losses, *self.held_out]):
-            parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
-            shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
-            lines.append(f"  {name:<24}{shown}".rstrip())
-        if self.converged and max(self.held_out.values(), default=0.0) > RESIDUAL_TOLERANCE:
-            lines.append(f"  {LARGE_RESIDUAL_NOTE}")
-        lines += [f"  {told}" for told in self.history.lines()]
-        lines.append(f"  {self.seconds:.2f} s")
-        return Report("\n".join(lines))
+        return Report("\n".join(report_lines(self)))
 
     def to_arrays(self, grid: Grid = 64) -> dict[str, Array]:
         """Coordinates (1-D arrays) and fields on a tensor grid, NaN outside the domain.
@@ -363,22 +313,7 @@ class Solution:
 
         These are velocities by their divergence, or displacements by the balance of forces; empty where there are none.
         """
-        problem = self.problem
-        if problem is None:
-            return ()
-        timed = isinstance(problem.domain, SpaceTime)
-        size = problem.domain.dim - timed
-        first = self.fields[:size]
-        stated = [] if problem.complex else [one for one in problem.groups.values() if len(one) == size]
-        if stated and stated[0] == first:
-            return first
-        if size < 2 or len(first) < size:
-            return ()
-        for term in problem.terms:
-            jets = term.expression.jets if term.kind == "interior" else ()
-            if all(any(j.field == n and j.index[k + timed] for j in jets) for k, n in enumerate(first)):
-                return first
-        return ()
+        return () if self.problem is None else vector_fields(self.problem, self.fields)
 
     def to_vtk(self, path: PathLike, resolution: int = 64, times: Sequence[float] | None = None) -> Path:
         """A ``.vtu`` file for ParaView: triangles or tetrahedra that follow the boundary, with all fields.
@@ -471,40 +406,4 @@ class Solution:
 
     def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
-        if isinstance(self.function, RoundedFunction) and not exact:
-            # where nothing is known of the error, single precision is more than the solution is worth
-            single = float(np.finfo(np.float32).eps)
-            justified = min(ALGEBRA_SHARE * self.estimate, ROUGHEST_ROUNDING)
-            function, arrays = self.function.pack(justified if isfinite(self.estimate) else single)
-        else:
-            function, arrays = self.function.pack()
-        header = {
-            "fields": list(self.fields),
-            "function": function,
-            "problem": None if self.problem is None else to_table(self.problem),
-            "fingerprint": None if self.problem is None else self.problem.fingerprint,
-            "method": [self.method.name, self.method.label, self.method.why],
-            "status": self.status.name,
-            "detail": self.detail,
-            "estimate": self.estimate if isfinite(self.estimate) else None,
-            "residuals": {key: dict(getattr(self, key)) for key in ("held_out", "losses", "integrals")},
-            "history": self.history.to_table(),
-            "seconds": self.seconds,
-        }
-        if self.problem is not None and self.problem.outputs:
-            header["outputs"] = {name: quantity.to_table() for name, quantity in self.outputs.items()}
-        return header, arrays
-
-
-def _doubt(quantity: Quantity) -> str:
-    return "" if quantity.converged else "  (not converged)"
-
-
-def summary(solution: Solution) -> str:
-    """One line about a solution: ``of u(t, x), 'Burgers', by lines: converged, estimated relative error 3e-09``."""
-    where = f"({', '.join(solution.problem.domain.names)})" if solution.problem is not None else ""
-    name = f", {solution.problem.name!r}" if solution.problem is not None and solution.problem.name else ""
-    fields = ", ".join(f"{field}{where}" for field in solution.fields)
-    known = f"{solution.estimate:.1e}" if isfinite(solution.estimate) else "unknown"
-    verdict = "converged" if solution.converged else f"not converged ({solution.status.name.lower()})"
-    return f"of {fields}{name}, by {solution.method.name}: {verdict}, estimated relative error {known}"
+        return packed_solution(self, exact)

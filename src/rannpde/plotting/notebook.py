@@ -18,7 +18,7 @@ from rannpde.errors import InputError
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.solution import summary
+from rannpde.pde.report import summary
 from rannpde.pde.spectrum.result import shown_eigenvalue
 from rannpde.plotting.figures import save_laid_out
 from rannpde.plotting.svg import greek

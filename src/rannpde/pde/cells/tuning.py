@@ -21,11 +21,11 @@ from rannpde.pde.tolerance import (
     TOLERANCE_REDUCTION,
     UNSOLVED_RESIDUAL,
 )
-from rannpde.rounding import HALF_DIGITS
+from rannpde.rounding import HALF_DIGITS, ROUNDED
 
-NEWTON_CONVERGED = 1e-6
-"""Relative size of a Newton step that is followed by no larger ones: it is rounding if it is not much smaller than the
-one before."""
+NEWTON_CONVERGED = ROUNDED**0.5
+"""Relative size of a Newton step after which the next one, of the order of its square, is rounding; one that is not much
+smaller than the one before is rounding itself."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,8 @@ class CellsTuning:
         corner
     largest_contrast_weight : bound on the weight of an equation in a cell of strong diffusion next to weak diffusion:
         beyond it, other rows would lose more than half of their digits
-    outflow_exponent, outflow_misfit : exponent of the weight of values prescribed at an outflow whose layer is thinner
-        than the cell, and the misfit above which it is used; layers of 1e-4 are then resolved cell by cell and not
-        smeared
+    outflow_misfit : misfit of values prescribed at an outflow above which they have a smaller weight where the layer is
+        thinner than the cell; layers of 1e-4 are then resolved cell by cell and not smeared
 
     Initial mesh and degree:
 
@@ -140,7 +139,6 @@ class CellsTuning:
     condition_weight: tuple[float, float, float] = (CONDITION_WEIGHT, CONDITION_WEIGHT, 1.0)
     corner_exponent: float = 0.5
     largest_contrast_weight: float = 1 / HALF_DIGITS
-    outflow_exponent: float = 2.0
     outflow_misfit: float = UNSOLVED_RESIDUAL
 
     degree: tuple[float, float] = (7.0, 0.8)

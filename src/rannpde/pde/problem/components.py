@@ -129,3 +129,20 @@ def _exact(problem: Problem, notation: TensorNotation, groups: Mapping[str, tupl
             require(len(groups[name]) == 1, f"exact[{name!r}]", given, "text, or a list of formulas")
             found[groups[name][0]] = given
     return found
+
+
+def vector_fields(problem: Problem, fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields that are the components of a vector; see ``Solution.vector``."""
+    timed = isinstance(problem.domain, SpaceTime)
+    size = problem.domain.dim - timed
+    first = fields[:size]
+    stated = [] if problem.complex else [one for one in problem.groups.values() if len(one) == size]
+    if stated and stated[0] == first:
+        return first
+    if size < 2 or len(first) < size:
+        return ()
+    for term in problem.terms:
+        jets = term.expression.jets if term.kind == "interior" else ()
+        if all(any(j.field == n and j.index[k + timed] for j in jets) for k, n in enumerate(first)):
+            return first
+    return ()

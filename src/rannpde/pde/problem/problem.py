@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,10 +13,10 @@ import sympy
 from rannpde.arrays import Array
 from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
-from rannpde.errors import InputError, choose, finite_points, require, suggestion
+from rannpde.errors import InputError, choose, finite_points, require
 from rannpde.pde.functional_values import Exterior, Surroundings
 from rannpde.pde.functions import ExactSolution, Formula, State
-from rannpde.pde.problem.checks import ConditionWarning, check_problem
+from rannpde.pde.problem.checks import check_problem
 from rannpde.pde.problem.components import in_components
 from rannpde.pde.problem.conditions import (
     Data,
@@ -34,23 +32,33 @@ from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.exterior import box_extent, exterior_values, with_surroundings
+from rannpde.pde.problem.fingerprint import fingerprint_of
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
-from rannpde.pde.problem.output import IN_TIME, Output, stated_outputs
+from rannpde.pde.problem.output import Output, stated_outputs
+from rannpde.pde.problem.output_checks import check_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
-from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
-from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
+from rannpde.pde.problem.parabolic import Parabolic, vector_space
 from rannpde.pde.problem.parametric_domain import ParametricDomain, domain_of_function
 from rannpde.pde.problem.ranges import Range, stated_parameters
-from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
+from rannpde.pde.problem.stating import (
+    check_arguments,
+    named_equations,
+    state_in_space,
+    state_with_functionals,
+    stated_fields,
+    take_from_guesses,
+    take_over,
+)
+from rannpde.pde.problem.substitution import with_values, without_unknowns
+from rannpde.pde.problem.unknown import AnyUnknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
-from rannpde.pde.statement.hints import no_derivative
 from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
-from rannpde.pde.statement.reading import infer_fields, read
+from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -124,28 +132,15 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             self._place()
-        known, remedy = "an Interval, a Box, a Ball or a SpaceTime", "e.g. rp.Interval(0, 1)"
-        require(isinstance(self.domain, Domain), "domain", self.domain, known, remedy)
-        require(
-            isinstance(self.conditions, Mapping),
-            "conditions",
-            self.conditions,
-            "a mapping of names to On, Periodic or Data",
-            'e.g. {"boundary": "u = 0"}',
-        )
+        check_arguments(self)
         object.__setattr__(self, "conditions", stated_conditions(self.conditions))
         if self.outputs:
             object.__setattr__(self, "outputs", stated_outputs(self.outputs))
-        for argument in ("parameters", "functions", "bounds", "exact"):
-            table = getattr(self, argument)
-            require(isinstance(table, Mapping), argument, table, "a mapping of names")
-        require(isinstance(self.name, str), "name", self.name, "text")
-        require(isinstance(self.eigenvalue, str), "eigenvalue", self.eigenvalue, "the name of a number, such as 'lam'")
         if self.eigenvalue:
             check_eigenvalue(self)
         if vector_space(self.domain) is not None:
             require(not self.ranges, "parameters", sorted(self.ranges), "numbers in R^d, not ranges")
-            self._state_in_space()
+            state_in_space(self)
             return
         numbers, phasors = split_parameters(self.parameters) if self.eigenvalue else (self.parameters, {})
         object.__setattr__(self, "parameters", {**stated_parameters(numbers), **phasors})
@@ -155,35 +150,26 @@ class Problem:
                 f"{', '.join(self.ranges)} has a range and {', '.join(self.unknown)} is unknown; identify through the "
                 "family instead: family.posterior(…)"
             )
-        named = _named(self.equations)
+        named = named_equations(self.equations)
         if (isinstance(self.fields, Mapping) or self.definitions or self.complex) and not self.groups:
             lowered = in_components(self, named)
             for key, one in lowered.items():
                 object.__setattr__(self, key, one)
             named = lowered["equations"]
         object.__setattr__(self, "equations", named)
-        fields = (self.fields,) if isinstance(self.fields, str) else self.fields
-        require(isinstance(fields, (tuple, list)), "fields", fields, "a tuple of names")
-        fields = tuple(name for name in fields if name not in self.unknown)
-        if not fields:
-            words = self._words(())
-            for name, statement in named.items():
-                with naming(f"equation {name!r}"):
-                    fields = tuple(dict.fromkeys((*fields, *infer_fields([statement], words, named.values()))))
-        if not fields:
-            raise InputError(no_derivative(list(named.values())))
+        fields = stated_fields(self, named)
         object.__setattr__(self, "fields", fields)
         for name, parts in self.groups.items():
             require(set(parts) <= set(fields), f"groups[{name!r}]", parts, "names of fields")
         if self.unknown:
-            self._take_from(self.at({}))
+            take_from_guesses(self, self.at({}))
             return
         if self.eigenvalue:  # counted and checked with a number in the place of the eigenvalue
-            self._take_over(self.at_eigenvalue(GENERIC_EIGENVALUE))
+            take_over(self, self.at_eigenvalue(GENERIC_EIGENVALUE))
             return
         check_problem(self)
         if self.functionals:
-            self._state_with_functionals()
+            state_with_functionals(self)
             return
         if self.exterior:
             raise InputError(
@@ -199,7 +185,7 @@ class Problem:
         object.__setattr__(self, "elliptic", self._in_divergence_form())
         if isinstance(self.elliptic, NoDivergenceForm) and not isinstance(self.domain, SpaceTime):
             _ = self.quasilinear  # found when the problem is stated, as every form of it
-        self._check_outputs()
+        check_outputs(self)
 
     def _place(self) -> None:
         """Make the domain of a function of parameters at their numbers."""
@@ -210,28 +196,6 @@ class Problem:
         if isinstance(stated, ParametricDomain):
             object.__setattr__(self, "parametric_domain", stated)
             object.__setattr__(self, "domain", stated.at(self.numbers))
-
-    def _check_outputs(self) -> None:
-        """Refuse outputs that cannot be read, or whose place does not exist."""
-        for name, output in self.outputs.items():
-            with naming(f"output {name!r}"):
-                expression = self.output_expressions[name]
-                check_anchors(expression, self)
-                times = [None] if output.t is None else times_of(output.t, self)[:1]
-                timed = isinstance(self.domain, SpaceTime)
-                untimed = output.kind not in ("first time", *IN_TIME)
-                require(untimed or timed, "kind", output.kind, "that of a problem in time")
-                if output.kind in IN_TIME:
-                    times = [self.domain.bounds[0, 0]]
-                if output.kind not in ("value", "first time") and not expression.fixed:
-                    check_output_place(expression, output_region(output.on, times[0], self))
-                elif output.at is not None:
-                    at = finite_points(f"at of output {name!r}", np.atleast_2d(output.at), None)
-                    own = self.domain.dim - (timed and output.t is not None)
-                    require(at.shape == (1, own), "at", output.at, f"a point of {own} coordinates")
-                else:
-                    remedy = "give at=(x, y, …), or write u(0.5, 0.5)"
-                    require(expression.fixed, "the expression", output.expression, "one of values at points", remedy)
 
     @cached_property
     def output_expressions(self) -> dict[str, OutputExpression]:
@@ -258,72 +222,13 @@ class Problem:
         except NoDivergenceForm as reason:
             return reason
 
-    def _state_in_space(self) -> None:
-        """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
-        object.__setattr__(self, "equations", _named(self.equations))
-        form = parabolic_form(self)
-        object.__setattr__(self, "parabolic", form)
-        object.__setattr__(self, "fields", (form.words.field,))
-        for name in self.exact:
-            require(name in self.fields, "exact", name, f"that of {self.fields[0]}")
-        object.__setattr__(self, "limits", ())
-        object.__setattr__(self, "forms", {})
-        object.__setattr__(self, "variation", None)
-        object.__setattr__(self, "obstacles", ("space is all of R^d",))
-
-    def _state_with_functionals(self) -> None:
-        """Of integrals and values elsewhere there are neither forms in time nor divergence forms."""
-        why = f"it contains {self.functionals[0]}"
-        object.__setattr__(self, "limits", ())
-        object.__setattr__(self, "forms", {})
-        object.__setattr__(self, "variation", None)
-        object.__setattr__(self, "obstacles", (why,))
-        object.__setattr__(self, "elliptic", NoDivergenceForm(why))
-        self._check_outputs()
-
-    def _take_over(self, forward: Problem) -> None:
-        for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
-            object.__setattr__(self, key, getattr(forward, key))
-
-    def _take_from(self, forward: Problem) -> None:
-        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
-        self._take_over(forward)
-        said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
-        said |= {jet.field for one in self.measurements for jet in one.expression.jets}
-        for name in self.exact:
-            if name not in (*self.fields, *self.unknown):
-                known = [*self.fields, *self.unknown]
-                raise InputError(f"exact names {name!r}, which is no field and no unknown; {suggestion(name, known)}")
-        for name in self.unknown:
-            if name not in said:
-                raise InputError(
-                    f"the unknown {name!r} stands in no equation, condition or measurement; use or drop it"
-                )
-
     def at(self, values: Mapping[str, Any]) -> Problem:
         """Return the problem without unknowns and measurements.
 
         Numbers, and functions of points of their coordinates with derivatives, replace the unknowns; guesses replace
         those that are not given.
         """
-        numbers, functions = {}, {}
-        for name, one in self.unknown.items():
-            if isinstance(one, Unknown):
-                numbers[name] = float(values.get(name, one.guess))
-            else:
-                functions[name] = Bare(values.get(name, one.formula), one.of)
-        pinned = {term.name for term in self.pins}
-        stated = {n: c for n, c in self.conditions.items() if not isinstance(c, Data) and n not in pinned}
-        with warnings.catch_warnings():  # corner values conflict for every guess, or were checked with the first
-            warnings.simplefilter("ignore", ConditionWarning)
-            problem = replace(
-                self, conditions=stated, parameters={**self.parameters, **numbers},
-                functions={**self.functions, **functions}, unknown={},
-                exact={name: given for name, given in self.exact.items() if name in self.fields},
-            )  # fmt: skip
-        if set(functions) & set(values):  # unknown functions are smooth: the variation is that of their guesses
-            object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
-        return problem
+        return without_unknowns(self, values)
 
     def at_eigenvalue(self, value: float) -> Problem:
         """Return the problem with a number in the place of the eigenvalue, and 1 in that of complex parameters."""
@@ -348,14 +253,10 @@ class Problem:
 
     def with_parameters(self, values: Mapping[str, float]) -> Problem:
         """The same problem with these values of some parameters."""
-        for name in values:
-            choose("parameter", name, self.parameters)
-        with warnings.catch_warnings():  # corner values were checked when the problem was stated
-            warnings.simplefilter("ignore", ConditionWarning)
-            moved: Any = self.parametric_domain or self.domain
-            return replace(self, parameters={**self.parameters, **values}, domain=moved)
+        return with_values(self, values)
 
-    def _words(self, fields: tuple[str, ...]) -> Vocabulary:
+    def words(self, fields: tuple[str, ...]) -> Vocabulary:
+        """The vocabulary of statements about these fields."""
         time = "t" if isinstance(self.domain, SpaceTime) else None
         depends = {name: one.of for name, one in self.unknown.items()}
         numbers = self.numbers
@@ -369,7 +270,7 @@ class Problem:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """What the names of this problem mean."""
-        return self._words(self.fields)
+        return self.words(self.fields)
 
     @cached_property
     def expressions(self) -> dict[str, Expression]:
@@ -519,41 +420,15 @@ class Problem:
         return np.broadcast_to(found, (len(points), 1))[:, 0]
 
     def _formula(self, given: Any) -> Formula:
-        words = self._words(())
+        words = self.words(())
         return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words.symbols)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what the equations and conditions say; functions of the user's count by their names."""
-        if self.parabolic is not None:
-            told = [repr(self.domain), repr(sorted(self.equations.items())), repr(sorted(self.conditions.items()))]
-            told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
-            return hashlib.sha256("\n".join(told).encode()).hexdigest()
-        said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
-        said += [
-            f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in self.inequalities
-        ]
-        said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
-        if self.functionals:
-            said += [repr(term.expression.functionals) for term in self.terms] + [repr(one) for one in self.exterior]
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+        return fingerprint_of(self)
 
     def residual(self, state: State, points: Array) -> dict[str, Array]:
         """Equation name → residual (M,) of these functions at points (M, n)."""
         points = finite_points("points", points, self.domain.dim)
         return {term.name: term_residual(term, state, self.vocabulary, points) for term in self.interior}
-
-
-def _named(equations: Any) -> dict[str, Any]:
-    """Equations by name: a single one is ``equation``, those of a list ``equation 1``, ``equation 2``, …"""
-    if isinstance(equations, Mapping):
-        require(bool(equations), "equations", equations, "at least one equation")
-        for name in equations:
-            require(isinstance(name, str), "the name of an equation", name, "text")
-        return dict(equations)
-    if isinstance(equations, (str, sympy.Basic)):
-        return {"equation": equations}
-    require(isinstance(equations, (list, tuple)), "equations", equations, "an equation, a list or a mapping of them")
-    listed = list(equations)
-    require(bool(listed), "equations", equations, "at least one equation")
-    return {"equation": listed[0]} if len(listed) == 1 else {f"equation {k}": e for k, e in enumerate(listed, start=1)}

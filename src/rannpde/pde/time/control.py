@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER, UNBOUNDED
 
 Factors = TypeVar("Factors")
 Payload = TypeVar("Payload")
@@ -51,7 +51,7 @@ class StepControl:
     shrink: float = MUCH_SMALLER
     safety: float = SAFETY
     rounding: float = 50 * float(np.finfo(float).eps)
-    blow_up: float = 1e6
+    blow_up: float = UNBOUNDED
     most_steps: int = 100_000
     judged_after: int = 1000
     scipy_share: float = ALGEBRA_SHARE

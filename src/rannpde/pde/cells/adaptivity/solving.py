@@ -14,6 +14,7 @@ from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.newton import Newton
+from rannpde.pde.cells.stationary.residuals import cell_residuals, losses_by_term
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
@@ -104,8 +105,8 @@ class StationarySolver:
         network = cell_network(mesh, weights)
         if last is None:  # residuals are relative to the sizes of the fields, which are known now
             system.sizes = sampled_sizes(network(self.points), sizes)
-        equation_residuals, condition_residuals = system.residuals(weights)
-        losses = system.losses(weights)
+        equation_residuals, condition_residuals = cell_residuals(system, weights)
+        losses = losses_by_term(system, weights)
         return DiscreteSolution(
             network, mesh, weights, equation_residuals, condition_residuals, losses, steps, status, rank_deficient
         )

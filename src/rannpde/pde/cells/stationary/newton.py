@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.network import Weights, cell_network
+from rannpde.pde.cells.stationary.residuals import row_norm
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
@@ -54,10 +55,10 @@ class Newton:
                 if not first:
                     raise
                 return weights, step, status_of(stop)[0], rank_deficient
-            length, norm = 1.0, system.norm(weights)
+            length, norm = 1.0, row_norm(system, weights)
             shortest = self.tuning.newton_shortest_step
             while length >= shortest and not (
-                system.norm(weights.moved_towards(aim, length)) < norm * (1 - 1e-4 * length)
+                row_norm(system, weights.moved_towards(aim, length)) < norm * (1 - 1e-4 * length)
             ):
                 length /= 2
             if length < shortest:

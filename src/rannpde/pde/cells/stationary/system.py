@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.checkpoints import bound_checkpoint, checkpoint
-from rannpde.domains.boundary.sides import Side
+from rannpde.checkpoints import bound_checkpoint
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
 from rannpde.pde.cells.condensation.dissection import solve_traces
@@ -125,7 +124,7 @@ class CellsSystem:
         others = [jet for jet in collocation.term.expression.jets if jet.field not in self.problem.fields]
         return {jet: self.given.value(jet, collocation.points) for jet in others}
 
-    def _jets(self, collocation: CollocationPoints, weights: Array) -> dict[Jet, Array]:
+    def jets(self, collocation: CollocationPoints, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
         own = field_jets(self.problem, collocation.term)
         values = {jet: collocation.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
@@ -153,7 +152,7 @@ class CellsSystem:
             } | self._given_jets(collocation)
         return jets
 
-    def _linear(
+    def linearised(
         self, cell: Cell, collocation: CollocationPoints, jets: Mapping[Jet, Array]
     ) -> tuple[Array, list[Array], float]:
         """Return value and partial derivatives of a term, and the size that makes its rows dimensionless."""
@@ -169,7 +168,7 @@ class CellsSystem:
             raise NoLinearisation(collocation.term.name)
         return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, collocation: CollocationPoints, number: int) -> float:
+    def row_weight(self, collocation: CollocationPoints, number: int) -> float:
         """Return the weight of the rows of a term in a cell, relative to equations away from corners."""
         factor = (
             collocation.term.weight * self.factors.get(collocation.term.name, 1.0) * float(self.corner_weights[number])
@@ -181,7 +180,7 @@ class CellsSystem:
             else self.tuning.condition_weight[self.basis.dim - 1] * factor * float(self.corner_weights[number])
         )
 
-    def _constraint_weights(self, number: int) -> Array:
+    def constraint_weights(self, number: int) -> Array:
         """Return the factors (fields,) of the continuity rows of a cell.
 
         Where a solution is small before it grows, a jump is relative to its size there, as residuals are.
@@ -204,17 +203,13 @@ class CellsSystem:
         flows: Flows = {}
         for collocation in self.collocations[number]:
             jets = self._jets_at(collocation, number, linearisation)
-            value, partials, natural = self._linear(cell, collocation, jets)
+            value, partials, natural = self.linearised(cell, collocation, jets)
             if collocation.term.kind == "interior":
                 record_flow(flows, collocation, partials)
-            weight = self._weight(collocation, number)
+            weight = self.row_weight(collocation, number)
             weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(collocation, number)
             root = np.sqrt(collocation.weights) * (weight / natural)
-            root = (
-                root * outflow_weight(cell, collocation, flows, self.tuning.outflow_exponent)
-                if self.weak_outflow[number]
-                else root
-            )
+            root = root * outflow_weight(cell, collocation, flows) if self.weak_outflow[number] else root
             block = self._block(collocation, root, jets, value, partials, functions)
             if self.noise is not None:
                 block[:, -1] = root * natural * self.noise[number][len(blocks)]
@@ -222,7 +217,7 @@ class CellsSystem:
             roots.append(root)
         self.roots[number] = roots
         flux_operator = self._flux_operators(number, cell, linearisation)
-        return self.continuity.condensed(number, blocks, functions, flux_operator, self._constraint_weights(number))
+        return self.continuity.condensed(number, blocks, functions, flux_operator, self.constraint_weights(number))
 
     def _flux_operators(self, number: int, cell: Cell, linearisation: JetTable | Weights) -> list[FluxOperator]:
         """Return the rows of the fluxes that jump across faces of a cell."""
@@ -231,7 +226,7 @@ class CellsSystem:
         operators = []
         for face_flux in self.face_fluxes.own[number]:
             jets = self._jets_at(face_flux.collocation, number, linearisation)
-            value, partials, _ = self._linear(cell, face_flux.collocation, jets)
+            value, partials, _ = self.linearised(cell, face_flux.collocation, jets)
             plain = np.ones(len(face_flux.collocation.points))
             block = self._block(face_flux.collocation, plain, jets, value, partials, cell.functions)
             operators.append(self.face_fluxes.row(face_flux, block))
@@ -243,7 +238,7 @@ class CellsSystem:
         """Return the partial derivatives of a term in a cell, and its natural size."""
         cell = self.mesh.cells[number]
         assert cell is not None
-        return self._linear(cell, collocation, self._jets_at(collocation, number, linearisation))[1:]
+        return self.linearised(cell, collocation, self._jets_at(collocation, number, linearisation))[1:]
 
     @property
     def rhs(self) -> int:
@@ -255,7 +250,7 @@ class CellsSystem:
     ) -> Mapping[Jet, Array]:
         """Return the jets at collocation points of a cell at which terms are linearised."""
         return (
-            self._jets(collocation, linearisation.cells[number])
+            self.jets(collocation, linearisation.cells[number])
             if isinstance(linearisation, Weights)
             else linearisation[collocation]
         )
@@ -343,67 +338,3 @@ class CellsSystem:
             return self.solve_all(weights)[0][-1]
         finally:
             self.noise = None
-
-    def norm(self, weights: Weights) -> float:
-        """Return the norm of all rows at these weights, scaled as in the last solve; infinite where it is not
-        finite."""
-        total, face_weight = 0.0, self.continuity.face_weight
-        for number, _ in self.mesh.present:
-            checkpoint()
-            own = weights.cells[number]
-            for collocation, root in zip(self.collocations[number], self.roots[number], strict=True):
-                value = collocation.term.expression.value(collocation.known, self._jets(collocation, own))
-                total += float(np.square(value * root).sum())
-            firm = self._constraint_weights(number)
-            for operator in self.continuity.operators[number]:
-                traces = weights.traces[operator.face][: operator.width].reshape(len(operator.projected), -1)
-                for (column, _), projected, complement, trace in zip(
-                    operator.traces, operator.projected, operator.complement, traces, strict=True
-                ):
-                    gap = (
-                        np.square(projected @ own[:, column] - trace).sum()
-                        + np.square(complement @ own[:, column]).sum()
-                    )
-                    total += (face_weight * firm[column]) ** 2 * float(gap)
-        if self.face_fluxes is not None:
-            total += face_weight**2 * self._flux_defect(self.face_fluxes, weights)
-        return float(np.sqrt(total)) if np.isfinite(total) else np.inf
-
-    def _flux_defect(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
-        """Return the sum of squares of the defects of the flux rows."""
-        total = 0.0
-        for number, _ in self.mesh.present:
-            for face_flux in face_fluxes.own[number]:
-                jets = self._jets(face_flux.collocation, weights.cells[number])
-                value = face_flux.collocation.term.expression.value(face_flux.collocation.known, jets)
-                total += face_fluxes.squared_defect(face_flux, value, weights.traces[face_flux.face])
-        return total
-
-    def residuals(self, weights: Weights) -> tuple[Array, Array]:
-        """Return dimensionless root mean squares per leaf: of equations (C,), and of conditions by axis of the normal
-        (C, n)."""
-        dim = self.problem.domain.dim
-        equations, conditions = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
-        for number, cell in self.mesh.present:
-            checkpoint()
-            for collocation in self.collocations[number]:
-                value, _, natural = self._linear(cell, collocation, self._jets(collocation, weights.cells[number]))
-                square = collocation.weights * (value * (self._weight(collocation, number) / natural)) ** 2
-                if collocation.term.kind == "boundary" and isinstance(collocation.term.region, Side):
-                    conditions[number] += square @ collocation.term.region.normals(collocation.points) ** 2
-                else:
-                    equations[number] += square.sum()
-        return np.sqrt(equations), np.sqrt(conditions)
-
-    def losses(self, weights: Weights) -> dict[str, float]:
-        """Return for each name the mean square of the residual over all its points."""
-        sums: dict[str, tuple[float, int]] = {}
-        for number, _ in self.mesh.present:
-            for collocation in self.collocations[number]:
-                value = collocation.term.expression.value(
-                    collocation.known, self._jets(collocation, weights.cells[number])
-                )
-                square = float(np.square(np.broadcast_to(value, len(collocation.points))).sum())
-                total, count = sums.get(collocation.term.name, (0.0, 0))
-                sums[collocation.term.name] = (total + square, count + len(collocation.points))
-        return {name: total / count for name, (total, count) in sums.items()}

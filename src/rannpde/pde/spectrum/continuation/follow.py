@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem
-from rannpde.pde.tolerance import LINEAR_CHANGE, MUCH_SMALLER
+from rannpde.pde.tolerance import LINEAR_CHANGE, MUCH_SMALLER, UNBOUNDED
 from rannpde.rounding import COMPUTED, EPS
 
 CORRECTIONS = 12
@@ -60,7 +60,7 @@ class FollowSettings:
     first: float = MUCH_SMALLER * longest
     turn: float = cos(LINEAR_CHANGE)
     most: int = 400
-    largest: float = 1e3
+    largest: float = UNBOUNDED**0.5
 
 
 @dataclass(eq=False)
