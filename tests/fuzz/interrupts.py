@@ -105,7 +105,8 @@ def main() -> int:
             tally[outcome] += 1
             if outcome == "LOST":
                 print(f"{number}: {problem} after {delay:.2f} s: {text}", flush=True)
-    print(", ".join(f"{name} {count}" for name, count in sorted(tally.items())))
+            if (number + 1) % 10 == 0 or number + 1 == chosen.count:
+                print(", ".join(f"{name} {count}" for name, count in sorted(tally.items())), flush=True)
     return 1 if tally["LOST"] else 0
 
 

@@ -26,6 +26,17 @@ def test_one_iteration_gives_no_estimate():
     assert estimator((4, 1e-3, np.inf)).estimate() == np.inf
 
 
+def test_an_estimate_that_the_next_iteration_refutes_is_raised():
+    """Cauchy data: the residual fell by three orders of magnitude, the error by less than one."""
+    trusted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2))
+    refuted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2), (8, 6e-9, 9e-3))
+    assert trusted.estimate() < 1e-3
+    assert refuted.corrected(trusted.estimate()) == pytest.approx(9e-3 / np.sqrt(2))
+    assert refuted.corrected(1e-2) == 1e-2
+    worse = estimator((8, 3e-8, 1.5e-2), (8, 6e-8, 9e-3))  # whose difference may be its own error
+    assert worse.corrected(1e-4) == 1e-4
+
+
 def _difference(rng: np.random.Generator, first: float, second: float) -> tuple[float, float]:
     """Difference of two iterations with independent errors of these sizes, and the error of the second."""
     errors = [size * rng.standard_normal(200) / np.sqrt(200) for size in (first, second)]

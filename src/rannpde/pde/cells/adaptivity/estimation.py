@@ -76,6 +76,16 @@ class CellsEstimator:
         # near rounding, residuals say nothing about errors
         return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor))
 
+    def corrected(self, estimate: float) -> float:
+        """Return the estimate of the previous iteration, raised where the last one, with no larger residual, differs by
+        more.
+
+        The estimate trusted that the error had fallen with the residual, which it need not where little is determined.
+        """
+        if self.residuals[-1] > self.residuals[-2]:
+            return estimate
+        return max(estimate, ERROR_SHARE * self.iterations[-1].difference)
+
     def _growth_of_stability(self) -> float:
         """Return the factor ≥ 1 by which the ratio of errors to residuals grew in the last iteration.
 

@@ -220,6 +220,8 @@ class CellsLoop:
         whole = float(np.sqrt(volumes @ indicators**2 / volumes.sum()))
         one = Iteration(cells, now.steps, change, 0.0, residual, self.degree, counted="cells")
         self.estimator.record(one, whole)
+        if before is not None and before is self.record.best:
+            self.record.choose(before, self.estimator.corrected(self.record.best_estimate))
         short = now.status.by_caller or now.status is Status.INTEGRATOR  # the integration did not reach the end
         self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
         self.last, self.sizes = now, sampled_sizes(values, self.sizes)
@@ -233,10 +235,10 @@ class CellsLoop:
         if not self.agree:
             return estimate
         self.defect = self._defect(now)
-        if self.problem.incomplete and self.stability <= MOST_AMPLIFICATION:
+        if self.problem.incomplete:
             # without all conditions, what is left in the equations grows unchecked
             estimate = max(estimate, self.stability * max(whole, self._rounding))
-            self.agree = estimate <= self.tol
+            self.agree = estimate <= self.tol or not self.stability <= MOST_AMPLIFICATION
         return self.defect if self.defect > self.tol else estimate
 
     def _difference(self, before: DiscreteSolution, now: DiscreteSolution) -> float:
