@@ -125,3 +125,45 @@ def test_a_solve_that_runs_out_of_time_gives_what_it_has(tmp_path):
     with pytest.warns(rp.ConvergenceWarning):
         solution = rp.solve(manufactured(exact, 2, plate(), end=3.0), tol=1e-8, seconds=2.0, method="weak")
     assert not solution.converged
+
+
+@pytest.mark.parametrize(
+    ("start", "walls", "layer"),
+    [
+        ("u = 0", {"wall": On("boundary", "dn(u) = 1 - u")}, True),
+        ("u = 0", {"hole": On("hole", "u = 1"), "rest": On("boundary except hole", "dn(u) = 0")}, True),
+        ("u = x*y", {"wall": On("boundary", "u = x*y*exp(-t)")}, False),
+        ("u = 0", {"hole": On("hole", "u = sin(t)"), "rest": On("boundary except hole", "dn(u) = 0")}, False),
+        ("u = 3 + 1e-3*x", {"wall": On("boundary", "dn(u) = 0")}, True),
+        ("u = 3", {"wall": On("boundary", "dn(u) = 0")}, False),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.0, 3.7e-4])
+def test_initial_values_that_contradict_the_boundary_ask_for_the_weak_form(start, walls, layer, scale):
+    hole = rp.Ball((0.6 * scale, 0.4 * scale), 0.2 * scale, names=("x", "y"), name="hole")
+    space = rp.Box(x=(0, scale), y=(0, 0.8 * scale)) - hole
+    problem = rp.Problem(
+        "u_t = laplace(u)", rp.SpaceTime(t=(0, scale**2), x=space), {"start": On("t=0", start), **walls}
+    )
+    assert weak_evolution(problem).starts_with_layer is layer
+    assert (rp.WeakCells().drawbacks(problem) == ()) is layer
+
+
+def test_products_of_real_matrices_with_complex_vectors():
+    """By kinds, of which the first ones have one cell each, and the inverses by modes are those of the matrices."""
+    problem = manufactured(sympy.exp(-T) * sympy.sin(X), 1, plate())
+    evolution = weak_evolution(problem)
+    space = WeakDiscretisation(evolution.still, 1e-2, WeakSettings(), np.random.default_rng(0), lambda: None)
+    layer = HiddenLayer.sample(2, 4, space.settings, space.rng, space.curved)
+    system = SemiDiscreteForm(evolution, space.mesh(space.first().tree, layer), layer, lambda: None)
+    rng = np.random.default_rng(1)
+    for group, modes in zip(system.groups, system.modes, strict=True):
+        count, size = len(group.batch.cells), group.square.shape[1]
+        vectors = rng.standard_normal((count, size)) + 1j * rng.standard_normal((count, size))
+        wanted = np.matmul(group.of_cells(group.square), vectors[:, :, None])[:, :, 0]
+        assert np.allclose(group.times(group.square, vectors), wanted, rtol=1e-12)
+        assert modes is not None
+        for shift in (3.0, 20.0 - 50.0j):
+            found = modes.at(shift).times(vectors)
+            back = group.times(group.square + shift * group.masses[0], found)
+            assert np.linalg.norm(back - vectors) < 1e-8 * np.linalg.norm(vectors)

@@ -67,7 +67,7 @@ def check_scalars(form: FlowForm) -> None:
             raise NoFlow(f"condition {term.name!r} is no condition on the boundary")
         points = region.sample(COEFFICIENT_SAMPLES, rng=0)
         normals = region.normals(points)
-        slopes = form.diffusion._condition(term, points, normals)[2]
+        slopes = form.diffusion.condition(term, points, normals)[2]
         if slopes is None:
             continue
         across = np.einsum("mfj,mj->mf", slopes, normals)

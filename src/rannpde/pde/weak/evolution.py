@@ -18,15 +18,19 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.pde.cells.time.integration import InitialValues, integration_obstacles, orders_in_time
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.tolerance import SAME_SOLUTION
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES, WeakForm, weak_formulation
+from rannpde.rounding import difference_step
 
 SHIFT_NAMES = ("shift_of_rate", "shift_of_acceleration")
 """Names of the numbers in the place of ∂_t and ∂_t²."""
@@ -86,6 +90,30 @@ class WeakEvolution:
     @property
     def start(self) -> InitialValues:
         return InitialValues.of(self.problem)
+
+    @property
+    def starts_with_layer(self) -> bool:
+        """Whether initial values contradict a condition of the boundary: the solution then begins with a layer there,
+        in which its second derivatives are not square integrable over space and time."""
+        self.moment.value = self.interval[0]
+        return any(self._contradicted(term) for term in self.still.terms)
+
+    def _contradicted(self, term: Term) -> bool:
+        """Whether the initial values leave a condition, at points of its side, unsatisfied by more than a small share
+        of its summands."""
+        region = term.region
+        assert isinstance(region, Side)
+        points = region.sample(COEFFICIENT_SAMPLES, rng=0)
+        value, plain, slopes = self.still.condition(term, points, region.normals(points))
+        begin = self.start.values(points, 0)
+        parts = [value, np.einsum("mf,mf->m", plain, begin)]
+        if slopes is not None:
+            step = difference_step() * float(np.ptp(np.asarray(self.still.problem.domain.bounds), axis=1).max())
+            for axis, unit in enumerate(step * np.eye(points.shape[1])):
+                change = self.start.values(points + unit, 0) - self.start.values(points - unit, 0)
+                parts.append(np.einsum("mf,mf->m", slopes[:, :, axis], change / (2 * step)))
+        left, size = root_mean_square(sum(parts, np.zeros(len(points)))), max(map(root_mean_square, parts))
+        return left > SAME_SOLUTION * size
 
 
 def weak_evolution(problem: Problem) -> WeakEvolution:

@@ -119,7 +119,7 @@ class WeakForm:
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
         """The conditions of these numbers at boundary points (M, d) with outward normals (M, d)."""
         count, fields = len(points), self.fields
-        gathered = [self._condition(self.terms[number], points, normals) for number in numbers]
+        gathered = [self.condition(self.terms[number], points, normals) for number in numbers]
         essential = [(value, plain) for value, plain, slopes in gathered if slopes is None]
         natural = [(value, plain, slopes) for value, plain, slopes in gathered if slopes is not None]
         projection, data = np.zeros((count, fields, fields)), np.zeros((count, fields))
@@ -143,7 +143,7 @@ class WeakForm:
             load, robin = 0 * load, 0 * robin
         return BoundaryRows(projection, data, load, robin)
 
-    def _condition(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array | None]:
+    def condition(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array | None]:
         """value (M,), plain (M, K) and slopes (M, K, d), or None, of value + plain·u + slopes·∇u = 0."""
         count, fields, dim = len(points), self.fields, points.shape[1]
         words, expression = self.problem.vocabulary, term.expression
@@ -312,7 +312,7 @@ def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array,
         assert isinstance(region, Side)
         points = region.sample(COEFFICIENT_SAMPLES, rng=0)
         normals = region.normals(points)
-        slopes = form._condition(term, points, normals)[2]
+        slopes = form.condition(term, points, normals)[2]
         assert slopes is not None
         diffusion = form.at(points).diffusion
         combination = natural_combination(diffusion, slopes[:, None], normals)[:, 0]  # (M, K)

@@ -113,13 +113,14 @@ class WeakCells:
         timed = isinstance(problem.domain, SpaceTime)
         if not timed and _fourth_order(problem):
             return ()
-        form = weak_evolution(problem).still if timed else weak_formulation(problem)
+        evolution = weak_evolution(problem) if timed else None
+        form = evolution.still if evolution is not None else weak_formulation(problem)
         if problem.jumping or problem.inequalities or problem.free_constants:  # it tells whether the data balance
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if any(exponent < 1 for exponent in rough.exponents):
             return ()
-        if timed and rough.mesher.clippers:  # on cut cells the weak form is integrated in time with a fraction of steps
+        if evolution is not None and rough.mesher.clippers and evolution.starts_with_layer:
             return ()
         natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
         if form.fields > 1 and natural:

@@ -85,7 +85,7 @@ class EllipticCells:
         found = [np.zeros((count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
         words = self.problem.vocabulary
         known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
-        gathered = [(self.operators.conditions[k], self.form._condition(self.form.terms[k], points, normals)[2])
+        gathered = [(self.operators.conditions[k], self.form.condition(self.form.terms[k], points, normals)[2])
                     for k in numbers]  # fmt: skip
         natural = [(one, slopes) for one, slopes in gathered if slopes is not None]
         if natural:
