@@ -95,8 +95,8 @@ def test_two_levels_are_the_least_squares(seed):
     matrix, rhs = matrix[:, shuffled], rng.normal(size=len(matrix))
     levels = ColumnLevels.of(matrix.shape[1], blocks)
     assert len(levels.coupled) == coupled
-    found = two_level_least_squares(np.asfortranarray(matrix[:, levels.order]), rhs, 30.0, levels)
-    reference = least_squares(matrix.copy(), rhs, 30.0)
+    found = two_level_least_squares(np.asfortranarray(matrix[:, levels.order]), rhs, levels)
+    reference = least_squares(matrix.copy(), rhs)
     assert np.allclose(found.coefficients, reference.coefficients, rtol=1e-9, atol=0)
     interior = rng.normal(size=(7, matrix.shape[1])) * np.linalg.norm(matrix, axis=0)
     bound, exact = (largest_singular_value(one.responses(interior)) for one in (found, reference))

@@ -75,7 +75,7 @@ def test_the_deviation_is_that_of_errors_at_single_rows() -> None:
     matrix, inside = rng.normal(size=(300, 60)), rng.normal(size=(90, 60))
     sizes = np.exp(rng.normal(size=300))
     clean = matrix @ rng.normal(size=60)
-    found = least_squares(matrix.copy(), clean + sizes * rng.choice([-1.0, 1.0], 300), 30.0)
+    found = least_squares(matrix.copy(), clean + sizes * rng.choice([-1.0, 1.0], 300))
     told = found.deviation(found.responses(inside)) * np.linalg.norm(found.residual)
     noise = found.residual[:, None] * rng.choice([-1.0, 1.0], (300, 2000))
     spread = inside @ np.linalg.lstsq(matrix, noise, rcond=None)[0]

@@ -25,7 +25,7 @@ from rannpde.pde.trefftz.varying.network import VaryingNetwork
 from rannpde.rounding import EPS
 
 INSIDE_POINTS = 400
-"""Points inside, at which the size of the solution and the stability constant are measured."""
+"""Points inside, at which the size of the solution, the stability constant and residuals are measured."""
 RESONANT = 1e12
 """A stability constant beyond which rounding of the data alone spoils all digits but a few."""
 DEVIATIONS = 3
@@ -41,7 +41,7 @@ class RowSystem(Protocol):
     @property
     def data(self) -> float: ...
 
-    def solved(self, cutoff: float, accuracy: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
+    def solved(self, accuracy: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
 
 class TrefftzDiscretisation(Protocol):
@@ -217,7 +217,7 @@ class AdaptiveTrefftz:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
         accuracy = ALGEBRA_SHARE * self.tol / (1.0 if before is None else max(before.record.stability, 1.0))
-        data, found = rows.data, rows.solved(self.tuning.cutoff, accuracy)
+        data, found = rows.data, rows.solved(accuracy)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, log
 
 import numpy as np
 from scipy.special import erf, erfc, eval_hermite
 
 from rannpde.arrays import Array
+from rannpde.rounding import EPS
 
-CUT_OFF = 40.0
-"""exp(-40) is below the rounding of float64: sums and integrands are cut off there."""
-IMAGES_UNTIL = 0.1
-"""a s/length² from which on eigenfunctions are summed instead of images: both then need a handful of terms."""
+CUT_OFF = -log(EPS)
+"""exp(-36) is the rounding of float64: sums and integrands are cut off there."""
+IMAGES_UNTIL = 1 / (2 * np.pi)
+"""a s/length² from which on eigenfunctions are summed instead of images: there exp(-n²/(4s)) and exp(-n²π²s) are equal,
+and both need a handful of terms."""
 
 IMAGES, EIGENFUNCTIONS = 6, 11
-"""Terms of both sums: erfc(5/√0.4) and exp(-0.1·(10π)²) are below all digits, also in derivatives."""
+"""Terms of both sums: erfc(5/√0.64) and exp(-0.16·(10π)²) are below all digits, also in derivatives."""
 
 MeasureSum = Callable[[Array, Array], Array]
 """Of the width of images, or the time, and the place."""

@@ -17,6 +17,7 @@ from rannpde.checkpoints import checkpoint
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import term_residual
 from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -25,8 +26,6 @@ from rannpde.pde.trefftz.pieces import BoundaryPiece, clustered
 
 HALVINGS = 6
 """Rounds in which gaps between samples are halved at most."""
-BETWEEN = 0.2
-"""Share of the largest error that may come from between the samples."""
 
 
 def has_maximum_principle(problem: Problem, form: CanonicalForm) -> bool:
@@ -74,7 +73,7 @@ def _largest(error: Callable[[Array], Array], units: Array) -> float:
         around = np.maximum(np.concatenate([bends[:1], bends]), np.concatenate([bends, bends[-1:]]))
         between = gaps**2 / 8 * around
         largest = float(np.abs(values).max())
-        coarse = np.flatnonzero(between > BETWEEN * largest)
+        coarse = np.flatnonzero(between > MUCH_SMALLER * largest)
         if not len(coarse):
             return largest + float(between.max(initial=0.0))
         more = 0.5 * (units[coarse] + units[coarse + 1])

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.special import i0e, k0e, k1e, y0, y1
 
 from rannpde.arrays import Array
+from rannpde.rounding import HALF_DIGITS
 
-SMALL_ARGUMENT = 1e-6
-"""Arguments below which the first term of the power series has all digits but rounding."""
+SMALL_ARGUMENT = HALF_DIGITS
+"""Arguments below which the first term of the power series has all digits: the second one is their square."""
 LARGE = 1e200
 """Size at which a recurrence is scaled down."""
 

@@ -24,8 +24,10 @@ from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal
 
 MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
-FIRST_COUNT, FIRST_RADIUS = 12, 16.0
-"""Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
+FIRST_COUNT = 12
+"""Eigenfunctions of an axis that are tried first."""
+FIRST_RADIUS = FIRST_COUNT * np.pi / 2
+"""α radius of the last eigenfunction of a disc that is tried first: so many half waves along a diameter."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 

@@ -56,7 +56,7 @@ def turned_conditions(
 
     >>> one, other = (RayCondition(0.5, ((2.0, 0, (1, 0)),)), RayCondition(0.5, ((1.0, 0, (1, 0)), (1.0, 0, (0, 1)))))
     >>> turned_conditions([one, other], 0.0, None)[1].jets
-    ((1.0, 0, (0, 1)),)
+    ((1.0, 0, (1, 0)),)
     """
     cosine, sine = float(np.cos(middle)), float(np.sin(middle))
     found = []

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import svds
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import factorising
+from rannpde.rounding import EPS
 
 SAFE = 1e-9
 """Size on the boundary, over that of the coefficients, below which combinations of features are too noisy to tell how
@@ -37,7 +38,9 @@ class LeastSquares:
 
     @cached_property
     def _safe(self) -> Array:
-        """The triangle above a multiple of the identity."""
+        """The triangle above a multiple of the identity, or itself where that would not change it."""
+        if _reciprocal_condition(self.triangle) > SAFE:
+            return self.triangle
         return Regularised.of(self.triangle, SAFE).triangle
 
     def responses(self, interior: Array) -> Array:
@@ -179,6 +182,11 @@ def _reciprocal_condition(triangle: Array) -> float:
     return float(trcon(triangle)[0]) if triangle.size else 0.0
 
 
+def rounding_ridge(columns: int) -> float:
+    """The rounding error of sums of so many terms of size one: entries of a triangular factor below it are noise."""
+    return EPS * float(np.sqrt(columns))
+
+
 def unit_columns(matrix: Array) -> Array:
     """Divide the columns of a matrix (M, N) by their sizes (N,), which are returned."""
     sizes = np.sqrt(np.einsum("mn,mn->n", matrix, matrix.conj()).real)
@@ -187,14 +195,14 @@ def unit_columns(matrix: Array) -> Array:
     return np.asarray(sizes)
 
 
-def least_squares(weighted: Array, rhs: Array, cutoff: float) -> LeastSquares:
-    """The minimiser of ‖weighted c - rhs‖ by orthogonal factorisation, with a ridge of the cutoff × rounding and one
+def least_squares(weighted: Array, rhs: Array) -> LeastSquares:
+    """The minimiser of ‖weighted c - rhs‖ by orthogonal factorisation, with a ridge of rounding and one
     refinement; the matrix (M, N) is overwritten."""
     weighted = np.asfortranarray(weighted)
     sizes = unit_columns(weighted)
     first = Householder.of(weighted)
     triangle = first.triangle
-    ridge = cutoff * float(np.finfo(float).eps)
+    ridge = rounding_ridge(len(sizes))
     second = Regularised.of(triangle, ridge) if _reciprocal_condition(triangle) <= ridge else Triangular(triangle)
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs

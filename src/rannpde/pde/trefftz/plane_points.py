@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.pieces import cell_lengths, clustered
 from rannpde.pde.trefftz.rows import ConditionPoints
 
 if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
-
-TUBE = 5.0
-"""Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
     """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be
     seen by points that are spread evenly; none where there are no layers.
     """
-    if law.form.kappa >= 0 or law.reach < TUBE:
+    if law.form.kappa >= 0 or law.reach * MUCH_SMALLER < 1:  # layers are not much thinner than the domain
         return np.empty((0, 2)), np.empty(0)
     levels = np.geomspace(0.02 / law.form.wave_number, 0.25 * law.boundary.radius, 14)
     depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)

@@ -15,7 +15,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import HELD_OUT, Term, held_out_residual, term_residuals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.trefftz.adaptive import TrefftzResult
+from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, TrefftzResult
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily, PowerFamily
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily
@@ -29,10 +29,8 @@ from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.symmetry import SymmetricFamily
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
 
-TERM_POINTS = 400
 DENSE = 2048
-"""Points of every term for its loss, and of a side at which given values are looked at again; where there are many
-terms, as many in all as of eight."""
+"""Points of a side at which given values are looked at again; where there are many conditions, fewer of each."""
 
 FEATURE_NAMES: dict[type[FeatureFamily], str] = {
     ExponentialFamily: "exponentials",
@@ -93,7 +91,7 @@ def judged_solution(
     checked = _given_values(problem) if status is Status.CONVERGED and not judged else []
     others = [term for term in problem.terms if term not in checked] if monitor.residuals else []
     points = _sampled(checked, _each(DENSE, len(checked)), rng=19, method="sobol")
-    points += _sampled(others, _each(TERM_POINTS, len(problem.terms)), rng=5)
+    points += _sampled(others, _each(INSIDE_POINTS, len(problem.terms)), rng=5)
     residuals = term_residuals([*checked, *others], network, problem.vocabulary, points)
     missed = _missed(problem, checked, points, residuals)
     amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside

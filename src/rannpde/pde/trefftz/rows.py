@@ -69,13 +69,13 @@ class TrefftzRows:
         """The L² norm of the right-hand side."""
         return float(np.linalg.norm(self.rhs * self.weights))
 
-    def solved(self, cutoff: float, accuracy: float = 0.0) -> LeastSquares | TwoLevelLeastSquares:
-        """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding, in
+    def solved(self, accuracy: float = 0.0) -> LeastSquares | TwoLevelLeastSquares:
+        """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of rounding, in
         part by iteration, to an accuracy, where that is much less work; the matrix is overwritten."""
         weighted, rhs = np.multiply(self.matrix, self.weights[:, None], out=self.matrix), self.rhs * self.weights
         if self.levels is None:
-            return least_squares(weighted, rhs, cutoff)
-        return two_level_least_squares(weighted, rhs, cutoff, self.levels, accuracy)
+            return least_squares(weighted, rhs)
+        return two_level_least_squares(weighted, rhs, self.levels, accuracy)
 
 
 def feature_values(families: Sequence[FeatureFamily], points: Array, index: MultiIndex) -> Array:

@@ -275,7 +275,7 @@ def _fitted(
     features: RadiatingFeatures, tol: float, monitor: Monitor,
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
-    coefficients = least_squares(matrix * weights[:, None], rhs * weights, law.tuning.cutoff).coefficients
+    coefficients = least_squares(matrix * weights[:, None], rhs * weights).coefficients
     fresh, wanted, shares, groups = _rows(features, law, resolution, 0.27, 1.4, condition, direction)
     missed = np.abs(fresh @ coefficients - wanted)
     total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))

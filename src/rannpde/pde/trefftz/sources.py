@@ -9,8 +9,9 @@ from math import factorial
 from typing import ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.pde.trefftz.cylinder import bessel_k, bessel_y
 from rannpde.pde.trefftz.families import CanonicalFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -36,12 +37,17 @@ class SourceFamily(CanonicalFamily):
         return len(self.sources) * len(self.moments)
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        gaps = [points[:, axis, None] - self.sources[:, axis] for axis in range(points.shape[1])]
-        square = np.square(gaps[0])
-        for gap in gaps[1:]:
-            square += np.square(gap)
-        radius = np.sqrt(np.maximum(square, 1e-300, out=square), out=square)
+        found = np.empty((len(points), self.columns))
+        for rows in row_blocks(len(points), block_rows(8 * self.columns)):
+            found[rows] = self._evaluated(points[rows], index)
+        return found
+
+    def _evaluated(self, points: Array, index: MultiIndex) -> Array:
+        radius = np.maximum(cdist(points, self.sources), 1e-150)
         most = sum(index) + int(self.moments.sum(axis=1).max())
+        gaps: list[Array] = []
+        if most or self.form.moves:
+            gaps = [points[:, axis, None] - self.sources[:, axis] for axis in range(points.shape[1])]
         radial = self._radial(radius, gaps, most)
         found = []
         for moment in self.moments.astype(int):
@@ -105,7 +111,7 @@ def derived(gaps: Sequence[Array], radial: list[Array], index: MultiIndex) -> Ar
     """∂^index (M, K) of a function of the radius from its derivatives (1/r d/dr)^j; gaps : each coordinate (M, K)."""
     if not any(index):
         return radial[0]
-    total: Array = np.zeros(gaps[0].shape, dtype=radial[0].dtype)
+    total: Array = np.zeros(radial[0].shape, dtype=radial[0].dtype)
     parts: list[tuple[int, Array | float]] = [(0, 1.0)]
     for axis, order in enumerate(index):
         if order:

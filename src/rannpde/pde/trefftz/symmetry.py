@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.region import composite_gauss
 from rannpde.domains.shapes.base import Domain
 from rannpde.errors import FileError
 from rannpde.pde.residual import Term
@@ -38,8 +39,8 @@ CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
 """Families of functions about one centre."""
 END_STEP = 1e-3
 """Share of a side between the points near its end at which the continuation of its data is looked at."""
-MIRROR_SAMPLES = np.array([0.13, 0.5, 0.81])
-"""Parameters of the points of a side at which the coefficients of its conditions are looked at."""
+MIRROR_SAMPLES = composite_gauss(np.array([0, 1]), 3)[0]
+"""Parameters of the points of a side at which the coefficients of its conditions are compared."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, pi
+
+from rannpde.rounding import ROUNDED
 
 
 @dataclass(frozen=True)
@@ -12,8 +15,8 @@ class TrefftzTuning:
     columns : features at most; factorisations beyond take longer than the solves of other methods
     oversampling : rows per feature; below 2 least squares may oscillate between the points
     growth : factor at most of the features of a group from one iteration to the next
-    cutoff : relative diagonal of the triangular factor below which a direction is left out, in units of rounding
-    offset : distance of sources from the boundary in units of their spacing s; the aliasing error is exp(-2π offset)
+    offset : distance of sources from the boundary in units of their spacing; exp(-2π offset), the aliasing error, is
+        rounding
     crowding : σ of the distances exp(-σ (√n - √j)) of poles from a corner; 4 is the value of Gopal and Trefethen
     closest : distance of the nearest pole from a corner over that of the farthest: coordinates have 16 digits
     plane_waves : k × radius beyond which plane waves are as well conditioned as Bessel functions, and cheaper
@@ -23,11 +26,10 @@ class TrefftzTuning:
     """
 
     columns: int = 2400
-    oversampling: float = 2.0
+    oversampling: int = 2
     growth: float = 2.2
     closest: float = 1e-12
-    cutoff: float = 30.0
-    offset: float = 4.5
+    offset: float = -log(ROUNDED) / (2 * pi)
     crowding: float = 4.0
     plane_waves: float = 30.0
     layers: float = 20.0

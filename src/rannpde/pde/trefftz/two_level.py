@@ -21,7 +21,7 @@ from scipy.linalg.blas import dtrsm
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import SAFE, Householder, Regularised, unit_columns
+from rannpde.pde.trefftz.least_squares import SAFE, Householder, Regularised, rounding_ridge, unit_columns
 
 MOST_GRADIENT_STEPS = 200
 """Steps of conjugate gradients at most; where holes nearly touch, fifty are needed."""
@@ -99,7 +99,7 @@ class TwoLevelLeastSquares:
 
 
 def two_level_least_squares(
-    weighted: Array, rhs: Array, cutoff: float, levels: ColumnLevels, accuracy: float = 0.0
+    weighted: Array, rhs: Array, levels: ColumnLevels, accuracy: float = 0.0
 ) -> TwoLevelLeastSquares:
     """The minimiser of ‖weighted c - rhs‖, that of the second level by iteration.
 
@@ -107,7 +107,7 @@ def two_level_least_squares(
     accuracy : of the second level, relative, at which the iteration may end; rounding ends it anyway
     """
     sizes, count = unit_columns(weighted), len(levels.coupled)
-    ridge = cutoff * float(np.finfo(float).eps)
+    ridge = rounding_ridge(len(sizes))
     coupled, fine = weighted[:, :count], weighted[:, count:]
     first = Householder.of(coupled)
     triangle, basis = first.triangle, first.orthonormal

@@ -13,6 +13,7 @@ from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
 from rannpde.pde.tolerance import NONLINEAR_SHARE
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.least_squares import rounding_ridge
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.parts import NoPart
 from rannpde.pde.trefftz.rows import feature_values
@@ -139,7 +140,7 @@ class ModeCluster:
         first, triangle = scipy.linalg.qr(stacked / sizes, mode="economic", check_finite=False)
         second, triangle, order = scipy.linalg.qr(triangle, pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(triangle))
-        rank = int((diagonal > TrefftzTuning().cutoff * np.finfo(float).eps * diagonal[0]).sum())
+        rank = int((diagonal > rounding_ridge(len(diagonal)) * diagonal[0]).sum())
         # squares of sines: others are far from the smallest, whose vectors have all digits but that distance
         sines = first[: len(left)] @ second[:, :rank]
         last = scipy.linalg.eigh(sines.T @ sines, subset_by_index=[0, min(count, rank) - 1])[1].T

@@ -15,9 +15,6 @@ from rannpde.domains.boundary.charts import Conic, Segments
 from rannpde.network.storage import floats
 from rannpde.rounding import ROUNDED
 
-LONG_LINE = 4.0
-"""Length of a dividing line in units of the diameter of what it divides."""
-
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
@@ -65,7 +62,8 @@ class Arrangement:
         normal = np.array(slope)
         middle = around.mean(axis=1)
         foot = middle - (constant + normal @ middle) * normal
-        along = 0.5 * LONG_LINE * float(np.linalg.norm(np.diff(around, axis=1))) * np.array([normal[1], -normal[0]])
+        # from the point nearest to the middle of the box, a diameter reaches beyond it
+        along = float(np.linalg.norm(np.diff(around, axis=1))) * np.array([normal[1], -normal[0]])
         one = np.ones(1)
         return Arcs(Segments("", (foot - along)[None], (foot + along)[None]), np.zeros(1, dtype=int), 0 * one, one, one)
 

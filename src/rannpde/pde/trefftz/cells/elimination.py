@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import SAFE, Householder
+from rannpde.pde.trefftz.least_squares import SAFE, Householder, rounding_ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ class BlockRows:
             for one in self.blocks
         ]
 
-    def solved(self, cutoff: float, accuracy: float = 0.0) -> BlockLeastSquares:
-        """The minimiser of the weighted residual with a ridge of the cutoff × rounding; one refinement."""
+    def solved(self, accuracy: float = 0.0) -> BlockLeastSquares:
+        """The minimiser of the weighted residual with a ridge of rounding; one refinement, whatever the accuracy."""
         sizes = np.zeros(self.starts[-1])
         for one in self.blocks:
             for cell, matrix in zip(one.cells, one.matrices, strict=True):
@@ -91,7 +91,7 @@ class BlockRows:
             for one in self.blocks
         ]
         factors = Elimination.of(
-            scaled, [b.cells for b in self.blocks], self.columns, cutoff * float(np.finfo(float).eps)
+            scaled, [b.cells for b in self.blocks], self.columns, rounding_ridge(max(self.columns))
         )
         coefficients = np.zeros(len(sizes))
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""The adaptive iteration where coefficients vary: higher degrees where errors are spread, smaller cells where not."""
+"""The adaptive iteration where coefficients vary: higher degrees or smaller cells, whichever is less work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.tolerance import ESTIMATOR_FACTOR, RESIDUAL_TOLERANCE
 from rannpde.pde.trefftz.adaptive import RESONANT, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.varying.equation import VaryingEquation
-from rannpde.pde.trefftz.varying.mesh import CELL_DEGREES, BoxMesh, first_mesh
+from rannpde.pde.trefftz.varying.mesh import CELL_DEGREES, BoxMesh, first_mesh, work
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
 from rannpde.pde.trefftz.varying.polynomials import unit_gauss
 from rannpde.pde.trefftz.varying.system import VaryingState, VaryingSystem
@@ -85,19 +85,19 @@ class VaryingDiscretisation:
         return now.indicators
 
     def refine(self, resolution: VaryingResolution, now: VaryingState, marked: Array) -> VaryingResolution | None:
-        """REFINE: the degree, unless few cells hold the error or the degree lowers it slowly; else those cells."""
+        """REFINE: the degree that its decay so far asks for, or the marked cells, whichever is less work."""
         if self.before is None:
             return VaryingResolution(resolution.mesh, resolution.degree + 2)
-        few = 4 * int(marked.sum()) <= len(marked)
         wanted = log(min(max(ESTIMATOR_FACTOR * self.latest / self.tol, ESTIMATOR_FACTOR), 1 / EPS))
-        more = ceil(wanted / self.rate) if self.rate > 0 else resolution.degree
-        if not few and more <= resolution.degree // 2 and resolution.degree + more < CELL_DEGREES.stop:
-            return VaryingResolution(resolution.mesh, resolution.degree + more)
+        higher = resolution.degree + (ceil(wanted / self.rate) if self.rate > 0 else CELL_DEGREES.stop)
         axes = [
             _rough_axes(matrix) if chosen else () for matrix, chosen in zip(now.network.matrices, marked, strict=True)
         ]
+        finer = resolution.mesh.split(axes)
         degree = resolution.degree + (1 if resolution.degree + 1 < CELL_DEGREES.stop else -1)
-        return VaryingResolution(resolution.mesh.split(axes), degree)
+        if higher < CELL_DEGREES.stop and work(higher, len(resolution.mesh)) <= work(degree, len(finer)):
+            return VaryingResolution(resolution.mesh, higher)
+        return VaryingResolution(finer, degree)
 
 
 def _compared(mesh: BoxMesh, degree: int) -> tuple[Array, Array]:
