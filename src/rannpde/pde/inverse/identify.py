@@ -115,7 +115,7 @@ class OuterIterations:
             exhausted=lambda: self.monitor.exhausted, constraint_tolerance=tolerance,
         )  # fmt: skip
 
-    # ------------------------------------------------------------------------------------------------------- rounds
+    # ------------------------------------------------------------------------------------------------------- iterations
 
     def run(self) -> None:
         """First iterations with a loose tolerance until the unknowns hardly change; then fits on one discretisation
