@@ -299,7 +299,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "evolved",
         "cells",
         "marched",
-        "pieces",
+        "subdomains",
         "trefftz",
         "points",
         "region",

@@ -124,8 +124,8 @@ class FunctionalRule:
             return Linearised(np.broadcast_to(single.values, count), rows)
         table, inverse = np.unique(np.stack(list(needed.values()), axis=1), axis=0, return_inverse=True)
         distinct = dict(zip(needed, table.T, strict=True))
-        pieces = len(list(one.breaks(self._periodic_edges()))) + 1
-        blocks = row_blocks(len(table), block_rows(2 * width * pieces * self.panels * self.nodes))
+        intervals = len(list(one.breaks(self._periodic_edges()))) + 1
+        blocks = row_blocks(len(table), block_rows(2 * width * intervals * self.panels * self.nodes))
         parts = [self._of(one, {s: v[own] for s, v in distinct.items()}, own, lookup, width) for own in blocks]
         places = inverse.ravel()
         rows = None if parts[0].rows is None else csr_array(csr_array(vstack([part.rows for part in parts]))[places])

@@ -34,7 +34,7 @@ def report_lines(solution: Solution) -> list[str]:
     known = f"{solution.estimate:.2e}" if isfinite(solution.estimate) else "unknown"
     lines = [
         f"{solution.title}: {verdict} ({solution.reason})",
-        f"  {solution.method}; columns {sum(solution.widths)} in {len(solution.widths)} piece(s)",
+        f"  {solution.method}; columns {sum(solution.widths)} in {len(solution.widths)} subdomain(s) or segment(s)",
         f"  estimated relative L² error: {known}",
     ]
     if solution.problem is not None:

@@ -98,8 +98,8 @@ def _curves(axes: Any, family: ParametricSolution, parameter: str) -> None:
 
 def _decay(axes: Any, family: ParametricSolution) -> None:
     assert isinstance(family.history, FamilyHistory)
-    rounds = family.history.rounds
-    known = [(one.solves, one.estimate) for one in rounds if np.isfinite(one.estimate) and one.estimate > 0]
+    iterations = family.history.iterations
+    known = [(one.solves, one.estimate) for one in iterations if np.isfinite(one.estimate) and one.estimate > 0]
     if known:
         axes.semilogy(*zip(*known, strict=True), marker=".")
     axes.set_xlabel("solves")

@@ -1,4 +1,4 @@
-"""Pictures and pages of values at points of R^d: rounds with their intervals, and the gradient."""
+"""Pictures and pages of values at points of R^d: iterations with their intervals, and the gradient."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def plot_paths(solution: PathsSolution, path: PathLike | None = None) -> Figure:
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         assert isinstance(solution.history, PathsHistory)
-        rounds = solution.history.rounds[0]
-        numbers = np.arange(1, len(rounds) + 1)
+        iterations = solution.history.iterations[0]
+        numbers = np.arange(1, len(iterations) + 1)
         for key in ("in_time", "regression", "sampling"):
-            sizes = [max(getattr(one, key), 1e-300) for one in rounds]
+            sizes = [max(getattr(one, key), 1e-300) for one in iterations]
             if max(sizes) > 1e-290:
                 left.semilogy(numbers, sizes, marker="o", label=key.replace("_", " "))
         left.set_xticks(numbers)

@@ -82,7 +82,7 @@ def test_a_function_that_vanishes_at_the_first_nodes_is_seen():
 def test_a_parameter_without_effect_costs_few_nodes():
     found = run(lambda y: 2 + np.sin(3 * y[0]), 2, 1e-8)
     assert found.status is Status.CONVERGED
-    assert found.rounds[-1].levels[1] <= 5 < found.rounds[-1].levels[0]
+    assert found.iterations[-1].levels[1] <= 5 < found.iterations[-1].levels[0]
 
 
 def test_linear_dependence_takes_six_nodes():

@@ -22,10 +22,11 @@ def decay(values, noise=None, **unknown):
     return rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown=unknown)
 
 
-def test_exact_data_give_all_digits():
-    solution = rp.solve(decay(3 * np.exp(-1.3 * TIMES[:, 0]), noise=0), tol=1e-10)
+@pytest.mark.parametrize(("rate", "first"), [(1.3, 3.0), (0.7, 3.3), (1.1, 2.0)])
+def test_exact_data_give_all_digits(rate, first):
+    solution = rp.solve(decay(first * np.exp(-rate * TIMES[:, 0]), noise=0), tol=1e-10)
     assert solution.converged
-    for name, truth in (("k", 1.3), ("A", 3.0)):
+    for name, truth in (("k", rate), ("A", first)):
         one = solution.parameters[name]
         assert one.value == pytest.approx(truth, rel=1e-9)
         assert one.interval[0] <= truth <= one.interval[1]

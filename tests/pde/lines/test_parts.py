@@ -165,6 +165,46 @@ def test_basis_is_orthonormal_and_satisfies_the_boundary_conditions():
     assert right_lift.shape == (1, 2)
 
 
+@pytest.mark.parametrize("ends", ["u = 0", "u_x = 0", "u + 0.3*dn(u) = 0"])
+def test_a_basis_on_fewer_nodes_has_the_same_functions_and_is_orthonormal_there(ends):
+    problem = Problem("u_t = 0.1*u_xx", LINE, {"start": start("u = sin(pi*x)**2"), "ends": On("boundary", ends)})
+    basis = discretised(problem, weak=False).bases["u"]
+    fewer = from_data(evolution_form(problem, weak=False), LinesTuning()).rule(boundary=False, density=0.6)
+    other = basis.on(fewer)
+    assert len(fewer.points) < len(basis.rule.points)
+    assert other.finer is basis.rule
+    assert np.abs(other.project(other.left) - np.eye(basis.rank)).max() < 1e-12
+    points = np.linspace(-0.99, 0.99, 83)[:, None]
+    before, after = (one.at(points, (0,))[0] for one in (basis, other))
+    gap = before - after @ np.linalg.lstsq(after, before, rcond=None)[0]
+    assert np.abs(gap).max() < 1e-6 * np.abs(before).max()  # eps over the cutoff, 2e-7
+
+
+def test_a_basis_on_fewer_nodes_is_built_again_where_a_condition_changes():
+    stated = [
+        Problem("u_t = 0.1*u_xx", LINE, {"start": start("u = 1"), "ends": On("boundary", f"dn(u) + {rate}*u = 0")})
+        for rate in (0.3, 2.0)
+    ]
+    system = discretised(stated[0], weak=False)
+    fewer = from_data(system.evolution, LinesTuning()).rule(boundary=False, density=0.6)
+    system = Galerkin(system.evolution, {"u": system.bases["u"].on(fewer)}, system.scales)
+    moved = system.with_evolution(evolution_form(stated[1], weak=False)).bases["u"]
+    assert moved.rule is fewer
+    ends = np.array([[-1.0], [1.0]])
+    left = np.array([-1.0, 1.0])[:, None] * moved.at(ends, (1,))[0] + 2.0 * moved.at(ends, (0,))[0]
+    assert np.abs(left).max() < 1e-5 * np.abs(moved.at(ends, (1,))[0]).max()
+
+
+def test_boundary_values_that_do_not_depend_on_time_are_evaluated_once():
+    times = np.array([0.1, 0.7])
+    for text, values, rate in (("u = 0.5 + x", (-0.5, -0.5), 0.0), ("u = 0.5 + x + t", (-0.4, 0.2), 1.0)):
+        problem = Problem("u_t = 0.1*u_xx", LINE, {"start": start("u = 0.5 + x"), "ends": On("boundary", text)})
+        one = next(c for c in constraints_of(evolution_form(problem), "u", 1) if c.points[0, 0] < 0)
+        assert np.allclose(one.values(times), [values])
+        assert np.allclose(one.values(times, 1), [[rate, rate]])
+        assert one.values(times, 1).shape == (1, 2)
+
+
 def test_time_derivative_of_boundary_values_that_are_functions():
     problem = Problem(
         "u_t = u_xx", LINE, {"a": start("u = 0*x"), "ends": On(("x=-1", "x=1"), "u = g(t)")}, functions={"g": np.sin}

@@ -24,8 +24,8 @@ from rannpde.pde.tolerance import (
 from rannpde.rounding import HALF_DIGITS, ROUNDED
 
 NEWTON_CONVERGED = ROUNDED**0.5
-"""Relative size of a Newton step after which the next one, of the order of its square, is rounding; one that is not much
-smaller than the one before is rounding itself."""
+"""Relative size of a Newton step after which the next one, of the order of its square, is rounding; one that is not
+much smaller than the one before is rounding itself."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ class Placement:
         centre, halfwidth = domain.bounds.mean(axis=1), 0.5 * np.diff(domain.bounds, axis=1)[:, 0]
         points = domain.sample(tuning.candidates, rng=rng)
         rate, normal = steepness(state, points, domain, tuning)
-        probabilities = (1 - tuning.uniform_fraction) * rate / rate.sum() + tuning.uniform_fraction / len(points)
+        chance = rate**tuning.sharpness
+        probabilities = (1 - tuning.uniform_fraction) * chance / chance.sum() + tuning.uniform_fraction / len(points)
         chosen = rng.choice(len(points), width, p=probabilities)
         direction, slope = normal[chosen], rng.uniform(*tuning.slopes, width) * rate[chosen]
         free = rng.uniform(size=width) < tuning.isotropic_fraction
@@ -66,7 +67,7 @@ class Placement:
 
     def density(self, state: State, domain: Domain, points: Array) -> Array:
         """Return the density (M,) of collocation points, not normalised."""
-        return steepness(state, points, domain, self.tuning)[0]
+        return steepness(state, points, domain, self.tuning)[0] ** self.tuning.sharpness
 
 
 def steepness(state: State, points: Array, domain: Domain, tuning: PlacementTuning) -> tuple[Array, Array]:

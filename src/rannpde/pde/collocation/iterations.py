@@ -122,8 +122,8 @@ class AdaptiveCollocation:
             return [self.search.solve(width, self.scales, state, seed)]
         start = self.scales or first_scales(self.problem, width, self.tuning)
         first = self.tuning.learning.search_solves if self._may_learn() else self.tuning.search_solves
-        rounds = first if self.scales is None else self.tuning.later_search_solves
-        self.scales, tried = self.search.run(width, state, start, seed, rounds)
+        solves = first if self.scales is None else self.tuning.later_search_solves
+        self.scales, tried = self.search.run(width, state, start, seed, solves)
         if self.settings.over(width):
             return tried
         final = self.search.solve(width, self.scales, tried[0].network, seed)

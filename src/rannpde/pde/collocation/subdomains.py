@@ -132,13 +132,13 @@ class SubdomainNetwork:
             layers.append(layer)
             parts |= {"bounds": subdomain.bounds, "coefficients": coefficients}
             arrays |= {f"{number}.{name}": array for name, array in parts.items()}
-        return {"function": "pieces", "pieces": layers}, arrays
+        return {"function": "subdomains", "subdomains": layers}, arrays
 
 
 def unpack_subdomains(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> SubdomainNetwork:
     """Return the network that ``SubdomainNetwork.pack`` stored."""
     subdomains, coefficients = [], []
-    for number, layer in enumerate(header["pieces"]):
+    for number, layer in enumerate(header["subdomains"]):
         own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
         features = unpack_layer(layer, own)
         subdomains.append(Subdomain(floats(own, "bounds", (features.dim, 2)), features))

@@ -179,7 +179,7 @@ class ScaleSearch:
         label = f"width {width}, scale {_text(scales)}"
         return solve_trial(self.problem, self.source.sample(width, scales, rng), state, rng, settings, label=label)
 
-    def run(self, width: int, state: State, start: Scales, seed: int, rounds: int) -> tuple[Scales, list[Trial]]:
+    def run(self, width: int, state: State, start: Scales, seed: int, solves: int) -> tuple[Scales, list[Trial]]:
         """Return the best scales and all trials, the best one first."""
         small = min(width, self.width)
         best = self.solve(small, start, state, seed)
@@ -187,10 +187,10 @@ class ScaleSearch:
         visited = {_text(start)}
         for factor in (2.0, 2.0**0.5):
             improved = True
-            while improved and len(tried) < rounds:
+            while improved and len(tried) < solves:
                 improved = False
                 for moved in self._neighbours(scales, factor):
-                    if _text(moved) in visited or len(tried) >= rounds or self.settings.over(small):
+                    if _text(moved) in visited or len(tried) >= solves or self.settings.over(small):
                         continue
                     visited.add(_text(moved))
                     new = self.solve(small, moved, best.network, seed, short=True)

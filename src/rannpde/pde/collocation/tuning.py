@@ -31,7 +31,8 @@ class PlacementTuning:
 
     slopes : the slope of a neuron is uniform between these multiples of 1/ℓ, or of 1 for those of random direction
     isotropic_fraction : fraction of neurons of random direction, for smooth parts
-    candidates : uniform points from which neurons and points are sampled with density ∝ 1/ℓ (equidistribution)
+    sharpness : neurons and points are sampled with density ∝ ℓ^-sharpness from ``candidates`` uniform points; with 1
+        (equidistribution) errors of Burgers' front with 200 neurons were up to 2.3 times as large
     uniform_fraction : fraction of neurons sampled regardless of ℓ
     probes : distances over which the change of the gradient is measured, as fractions of the half-width: kinks count
         too
@@ -40,6 +41,7 @@ class PlacementTuning:
 
     slopes: tuple[float, float] = (0.3, 3.5)
     isotropic_fraction: float = UNIFORM_SHARE
+    sharpness: float = 1.5
     uniform_fraction: float = UNIFORM_SHARE
     probes: tuple[float, float] = (1e-2, 2e-3)
     min_gradient: float = SAME_SOLUTION

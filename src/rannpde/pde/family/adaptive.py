@@ -51,7 +51,7 @@ class Doubt(Protocol):
 
 @dataclass(frozen=True)
 class Refinement:
-    """One round of the adaptive loop: number of evaluations, estimated error, largest level of every parameter."""
+    """One iteration of the adaptive loop: number of evaluations, estimated error, largest level of every parameter."""
 
     solves: int
     estimate: float
@@ -91,7 +91,7 @@ class Interpolant:
         return np.asarray(np.tensordot(self.grid.weights(node[None])[0], self.values, axes=1))
 
     def reopen(self) -> None:
-        """After an end within a round: indices whose neighbours above never came are active again."""
+        """After an end within an iteration: indices whose neighbours above never came are active again."""
         below = {one for index in self.indices for one in backward_neighbours(index)}
         self.finished &= below
 
@@ -191,7 +191,7 @@ class AdaptiveInterpolation:
     checked: Array
     checks: tuple[float, ...]
     check_samples: tuple[Sample, ...]
-    rounds: tuple[Refinement, ...]
+    iterations: tuple[Refinement, ...]
 
 
 def interpolate_adaptively(
@@ -213,7 +213,7 @@ def interpolate_adaptively(
     status, detail = loop.run(batch)
     return AdaptiveInterpolation(
         loop.state, status, detail, np.array(loop.checked).reshape(-1, dim), tuple(loop.check_errors()),
-        tuple(loop.check_samples), tuple(loop.rounds),
+        tuple(loop.check_samples), tuple(loop.iterations),
     )  # fmt: skip
 
 
@@ -226,7 +226,7 @@ class _Loop:
     rng: np.random.Generator
     monitor: Monitor
     doubt: Doubt | None = None
-    rounds: list[Refinement] = field(default_factory=list)
+    iterations: list[Refinement] = field(default_factory=list)
     checked: list[Array] = field(default_factory=list)
     check_samples: list[Sample] = field(default_factory=list)
 
@@ -368,16 +368,16 @@ class _Loop:
 
     def _record(self, estimate: float) -> None:
         levels = tuple(int(n) for n in self.state.grid.levels.max(axis=0))
-        self.rounds.append(Refinement(len(self.state.samples), estimate, levels))
-        self.monitor.tell(len(self.rounds), len(self.state.samples), estimate=estimate)
+        self.iterations.append(Refinement(len(self.state.samples), estimate, levels))
+        self.monitor.tell(len(self.iterations), len(self.state.samples), estimate=estimate)
 
     def _predicted(self) -> float:
         """Solves that the tolerance needs, if the error goes on as exp(-c n^(1/d)), the best that smoothness allows."""
-        solves = np.array([one.solves for one in self.rounds], dtype=float)
+        solves = np.array([one.solves for one in self.iterations], dtype=float)
         dim, count = self.state.dim, solves[-1]
         if count < 16 * dim**2:
             return float(count + 1)
-        envelope = np.maximum.accumulate([one.estimate for one in self.rounds][::-1])[::-1]  # not exceeded any more
+        envelope = np.maximum.accumulate([one.estimate for one in self.iterations][::-1])[::-1]  # not exceeded any more
         half = int(np.searchsorted(solves, count / 2))
         reached, before = float(np.mean(envelope[-2:])), float(envelope[half])
         rate = np.log(before / reached) / max(count ** (1 / dim) - solves[half] ** (1 / dim), 1e-3)

@@ -1,4 +1,4 @@
-"""The history of a family: rounds of the interpolation, and checks at independent values."""
+"""The history of a family: iterations of the interpolation, and checks at independent values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rannpde.pde.family.adaptive import Refinement
 
 @dataclass(frozen=True)
 class FamilyHistory:
-    """names : of the parameters; rounds : of the adaptive loop; checks : values of the parameters and the error there.
+    """names : of the parameters; iterations : of the adaptive loop; checks : values of the parameters, the error there.
 
     slowest : seconds of the slowest solve; table : whether queries read a table of values
     """
 
     names: tuple[str, ...]
-    rounds: tuple[Refinement, ...]
+    iterations: tuple[Refinement, ...]
     checks: tuple[tuple[tuple[float, ...], float], ...]
     slowest: float
     table: bool
@@ -27,8 +27,8 @@ class FamilyHistory:
     def lines(self) -> list[str]:
         """For the report."""
         told = []
-        if self.rounds:
-            last = self.rounds[-1]
+        if self.iterations:
+            last = self.iterations[-1]
             degrees = ", ".join(f"{n} in {name}" for name, n in zip(self.names, last.levels, strict=True))
             told.append(f"{last.solves} solves, the slowest {self.slowest:.1f} s; largest degrees {degrees}")
         for values, error in self.checks:
@@ -40,7 +40,7 @@ class FamilyHistory:
         """As JSON-able data."""
         return {
             "names": list(self.names),
-            "rounds": [[one.solves, one.estimate, list(one.levels)] for one in self.rounds],
+            "iterations": [[one.solves, one.estimate, list(one.levels)] for one in self.iterations],
             "checks": [[list(values), error] for values, error in self.checks],
             "slowest": self.slowest,
             "table": self.table,
@@ -48,6 +48,8 @@ class FamilyHistory:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> FamilyHistory:
-        rounds = tuple(Refinement(int(n), float(e), tuple(map(int, levels))) for n, e, levels in table["rounds"])
+        iterations = tuple(
+            Refinement(int(n), float(e), tuple(map(int, levels))) for n, e, levels in table["iterations"]
+        )
         checks = tuple((tuple(map(float, values)), float(error)) for values, error in table["checks"])
-        return cls(tuple(map(str, table["names"])), rounds, checks, float(table["slowest"]), bool(table["table"]))
+        return cls(tuple(map(str, table["names"])), iterations, checks, float(table["slowest"]), bool(table["table"]))

@@ -31,7 +31,7 @@ ENERGY = 1e-6
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3
-"""Leading coefficients whose scales are searched one by one beside the common one, and rounds of that search."""
+"""Leading coefficients whose scales are searched one by one beside the common one, and sweeps of that search."""
 FACTORS = tuple(2.0**power for power in (-3, -2, -1, 1, 2, 3))
 """Factors of a scale that are all tried: oscillation with a coefficient shows only near the right one."""
 SEARCH_WIDTH, SEARCH_ROWS = 300, 3000

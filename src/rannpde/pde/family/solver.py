@@ -196,7 +196,7 @@ def _family(
     members = tuple(sample.result for sample in state.samples)
     checked = tuple(sample.result for sample in found.check_samples)
     model = state.model()
-    complete = bool(found.rounds) and all(usable)  # before the first round, no decay was seen
+    complete = bool(found.iterations) and all(usable)  # before the first iteration, no decay was seen
     estimate = sum(model.largest(settings.judged_values)) if complete else np.inf
     fixed = not problem.changing_domain
     table = _table(problem, members, tol, settings, monitor) if fixed and np.isfinite(estimate) else None
@@ -204,7 +204,7 @@ def _family(
     values = [tuple(one.value(y) for one, y in zip(problem.ranges.values(), row, strict=True)) for row in found.checked]
     slowest = max((one.seconds for one in members), default=0.0)
     history = FamilyHistory(
-        names, found.rounds, tuple(zip(values, found.checks, strict=True)), slowest, table is not None
+        names, found.iterations, tuple(zip(values, found.checks, strict=True)), slowest, table is not None
     )
     detail = found.detail
     failed = next((one for one in members if not one.converged), None)

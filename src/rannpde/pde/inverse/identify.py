@@ -37,6 +37,7 @@ from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.rounding import ROUNDED
 
 
 class Forward(Protocol):
@@ -115,7 +116,7 @@ class OuterIterations:
             exhausted=lambda: self.monitor.exhausted, constraint_tolerance=tolerance,
         )  # fmt: skip
 
-    # ------------------------------------------------------------------------------------------------------- rounds
+    # ------------------------------------------------------------------------------------------------------- iterations
 
     def run(self) -> None:
         """First iterations with a loose tolerance until the unknowns hardly change; then fits on one discretisation
@@ -321,6 +322,8 @@ class OuterIterations:
                 better = profile(self.regression, fit, k, factor, always=uncertainty.kind == "profile")
                 if better is not None:
                     ends, note = better, "by its profile"
+            rounding = ROUNDED * abs(value)  # exact data leave less, but the model is not computed better
+            ends = min(ends[0], value - rounding), max(ends[1], value + rounding)
             ends = (max(ends[0], float(lower[k])), min(ends[1], float(upper[k]))) if np.isfinite(std) else ends
             parameters[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
         return parameters

@@ -102,7 +102,7 @@ def solve_for_outputs(
     tol = max(min(PILOT_TOLERANCE, *map(sqrt, tolerances.values())), smallest)  # functionals converge twice as fast
     before: Solution | None = None
     best: tuple[GoalVerdict, Solution] | None = None
-    for _ in range(settings.rounds):
+    for _ in range(settings.most_solves):
         now = solver(problem, tol, rng, monitor.rest())
         next_tol = most * tol
         if before is not None and now.status not in FAILED:

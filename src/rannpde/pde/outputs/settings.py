@@ -28,8 +28,8 @@ class OutputSettings:
         derivative there is called unresolved
     scan : points at which extrema begin to be sought; candidates : of them, those that Newton's method refines
     times : points in time at which a first passage is looked for, per time scale that the solution resolves
-    rounds : solves of the loop that works towards tolerances of outputs, at most
-    step : by which factors the tolerance of the fields is lowered from round to round, least and most
+    most_solves : solves of the loop that works towards tolerances of outputs, at most
+    step : by which factors the tolerance of the fields is lowered from solve to solve, least and most
     """
 
     nodes: tuple[int, ...] = (16, 12, 8, 6)
@@ -46,5 +46,5 @@ class OutputSettings:
     scan: int = 4096
     candidates: int = 12
     times: int = 400
-    rounds: int = 7
+    most_solves: int = 7
     step: tuple[float, float] = (1e-3, 0.2)

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from rannpde.arrays import Array
 from rannpde.checkpoints import Cause, Ended, guarded
 from rannpde.pde.monitor import Monitor, Status, status_of
-from rannpde.pde.paths.intervals import PathsRound, PointValue, allowed_error
+from rannpde.pde.paths.intervals import PathsIteration, PointValue, allowed_error
 from rannpde.pde.paths.statistics import PathSample
 from rannpde.pde.paths.trainer import PairTrainer, PathsResolution, TrainedPair
 from rannpde.threads import one_thread
@@ -53,16 +53,16 @@ class PointSearch:
             return self._run()
 
     def _run(self) -> PointValue:
-        rounds: list[PathsRound] = []
+        iterations: list[PathsIteration] = []
         best = self.first()
         try:
             if self.fixed is None:
-                best = self.refine(best, rounds)
-            return self._spend(best, rounds)
+                best = self.refine(best, iterations)
+            return self._spend(best, iterations)
         except Ended as stop:
             status, detail = status_of(stop)
             with guarded(None):
-                return self._point_value(best, best.sample, rounds, status, detail)
+                return self._point_value(best, best.sample, iterations, status, detail)
 
     def first(self) -> TrainedPair:
         """The first models. Where time is limited they are so small that something is kept, and a try at a deadline
@@ -78,13 +78,13 @@ class PointSearch:
                 raise
             return self.trainer.solve(smallest, pilot=pilot // 4)
 
-    def refine(self, best: TrainedPair, rounds: list[PathsRound]) -> TrainedPair:
+    def refine(self, best: TrainedPair, iterations: list[PathsIteration]) -> TrainedPair:
         """The pair of models with which the bulk of the paths is spent; ``best`` is kept where the time ends."""
-        rounds.append(self._round(best, best.sample))
+        iterations.append(self._iteration(best, best.sample))
         tried: set[PathsResolution] = {best.resolution}
         while not self.monitor.exhausted:
-            target = self._target(rounds[-1], best.sample)
-            wanted = self._refined(best, rounds[-1], target, tried)
+            target = self._target(iterations[-1], best.sample)
+            wanted = self._refined(best, iterations[-1], target, tried)
             if wanted is None:
                 break
             tried.add(wanted)
@@ -94,20 +94,20 @@ class PointSearch:
                 if stop.cause is Cause.INTERRUPT:
                     raise
                 break
-            rounds.append(self._round(found, found.sample))
+            iterations.append(self._iteration(found, found.sample))
             if self._better(found, best, target):
                 best = found
             else:
-                rounds.append(self._round(best, best.sample))
+                iterations.append(self._iteration(best, best.sample))
         return best
 
     # ------------------------------------------------------------------------------------------------- decisions
 
-    def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
+    def _iteration(self, trained: TrainedPair, sample: PathSample) -> PathsIteration:
         r = trained.resolution
         in_time = sample.time_error(1.0)
         sampling = self.quantile * self._standard_error(sample)
-        return PathsRound(
+        return PathsIteration(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean) + trained.shift, in_time,
             trained.regression, sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
@@ -118,19 +118,19 @@ class PointSearch:
             return float(sample.value.error)
         return float(np.sqrt(sample.residual / (2 * sample.value.count)))
 
-    def _scale(self, found: PathsRound, sample: PathSample) -> float:
+    def _scale(self, found: PathsIteration, sample: PathSample) -> float:
         """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
         size = abs(found.value)
         return size if size > found.half_width else float(np.sqrt(sample.mean_square))
 
-    def _target(self, found: PathsRound, sample: PathSample) -> float:
+    def _target(self, found: PathsIteration, sample: PathSample) -> float:
         """The error that time and regression are refined to: the tolerance, but no less than the sampling error that
         all the paths allowed would leave, beside which smaller ones do not count."""
         reachable = found.sampling * float(np.sqrt(min(found.paths / self.most_paths, 1.0)))
         return max(self.tol * self._scale(found, sample), reachable)
 
     def _refined(
-        self, best: TrainedPair, found: PathsRound, target: float, tried: set[PathsResolution]
+        self, best: TrainedPair, found: PathsIteration, target: float, tried: set[PathsResolution]
     ) -> PathsResolution | None:
         """The next resolution, or None where fresh paths are the better use of time."""
         if not isfinite(found.value):
@@ -162,7 +162,7 @@ class PointSearch:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
         return factor * best.training_seconds < 0.5 * self.monitor.budget.remaining
 
-    def _needed(self, found: PathsRound, target: float) -> int:
+    def _needed(self, found: PathsIteration, target: float) -> int:
         """Fresh paths after which the interval is as narrow as the target; beyond all where its bias is as large."""
         allowed = allowed_error(found.bias, target, self.confidence) if isfinite(found.sampling) else 0.0
         if allowed <= 0:
@@ -171,7 +171,7 @@ class PointSearch:
 
     def needed(self, trained: TrainedPair) -> int:
         """Fresh paths that all unknowns need with these models."""
-        found = self._round(trained, trained.sample)
+        found = self._iteration(trained, trained.sample)
         return self.unknowns * self._needed(found, self._target(found, trained.sample))
 
     def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
@@ -188,9 +188,9 @@ class PointSearch:
 
     # ------------------------------------------------------------------------------------------------- the bulk
 
-    def _spend(self, best: TrainedPair, rounds: list[PathsRound]) -> PointValue:
+    def _spend(self, best: TrainedPair, iterations: list[PathsIteration]) -> PointValue:
         """Fresh paths until the target, the number allowed, or the end of the time."""
-        sample, found = best.sample, self._round(best, best.sample)
+        sample, found = best.sample, self._iteration(best, best.sample)
         while not self.monitor.exhausted and isfinite(found.half_width):
             target = self.tol * self._scale(found, sample)
             spent = 2 * sample.value.count
@@ -206,21 +206,21 @@ class PointSearch:
                 sample = sample + self.trainer.follow(best.models, int(missing), self.trainer.rng)
             except Ended:
                 break
-            found = self._round(best, sample)
+            found = self._iteration(best, sample)
         status, detail = self._ending(found, sample)
-        return self._point_value(best, sample, rounds, status, detail)
+        return self._point_value(best, sample, iterations, status, detail)
 
     def _point_value(
-        self, best: TrainedPair, sample: PathSample, rounds: list[PathsRound], status: Status, detail: str
+        self, best: TrainedPair, sample: PathSample, iterations: list[PathsIteration], status: Status, detail: str
     ) -> PointValue:
-        found = self._round(best, sample)
+        found = self._iteration(best, sample)
         gradient, error = self._gradient(best, sample)
         return PointValue(
             found.value, float(sample.value.error), found.half_width, self._scale(found, sample), gradient, error,
-            (*rounds, found), status, detail,
+            (*iterations, found), status, detail,
         )  # fmt: skip
 
-    def _ending(self, found: PathsRound, sample: PathSample) -> tuple[Status, str]:
+    def _ending(self, found: PathsIteration, sample: PathSample) -> tuple[Status, str]:
         scale = self._scale(found, sample)
         if not isfinite(found.value) or not isfinite(found.half_width):
             return Status.BLOW_UP, "the simulated values are not finite"

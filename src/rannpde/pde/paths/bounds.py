@@ -14,7 +14,7 @@ from rannpde.errors import reject
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
-from rannpde.pde.paths.intervals import PathsRound, PointValue
+from rannpde.pde.paths.intervals import PathsIteration, PointValue
 from rannpde.pde.paths.layer import layer_law
 from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.paths.stopping import (
@@ -63,21 +63,21 @@ class StoppingSearch:
             return self._run()
 
     def _run(self) -> PointValue:
-        rounds: list[PathsRound] = []
+        iterations: list[PathsIteration] = []
         dates, in_time, substeps, width = CONTINUOUS, 0.0, 1, self.tuning.first_width
         begin = self.monitor.elapsed
         model, sample = self._solve(substeps, width, dates)
         spent = self.monitor.elapsed - begin
-        rounds.append(self._round(model, sample, in_time, width))
+        iterations.append(self._iteration(model, sample, in_time, width))
         assert self.form.obstacle is not None
         while not self._late(4 * spent):
             gap = abs(float(sample.upper.mean - sample.lower.mean))
-            target = self.tol * abs(rounds[-1].value)
+            target = self.tol * abs(iterations[-1].value)
             noise = self.quantile * float(sample.upper.error)
             if not self.form.obstacle.dates and dates < 64 * CONTINUOUS and gap < max(target, 2 * noise):
                 if in_time and in_time < 0.25 * target:
                     break
-                before = rounds[-1].value
+                before = iterations[-1].value
                 dates, substeps = 2 * dates, max(substeps // 2, 1)
             elif gap > 0.25 * target and gap > noise and substeps < MOST_SUBSTEPS:
                 before, substeps = None, 2 * substeps
@@ -89,14 +89,14 @@ class StoppingSearch:
             try:
                 solved = self._solve(substeps, width, dates)
             except Ended as stop:  # the bounds before are kept
-                return self._spend(model, sample, rounds, rounds[-1].width, stop)
+                return self._spend(model, sample, iterations, iterations[-1].width, stop)
             model, sample = solved
             spent = self.monitor.elapsed - begin
-            found = self._round(model, sample, 0.0, width)
+            found = self._iteration(model, sample, 0.0, width)
             if before is not None:
                 in_time = abs(found.value - before)
-            rounds.append(self._round(model, sample, in_time, width))
-        return self._spend(model, sample, rounds, width)
+            iterations.append(self._iteration(model, sample, in_time, width))
+        return self._spend(model, sample, iterations, width)
 
     def _late(self, seconds: float) -> bool:
         monitor = self.monitor
@@ -139,26 +139,30 @@ class StoppingSearch:
     def _block(self, model: StoppingModel, rows: int, seed: int) -> StoppingSample:
         return bound(model, np.tile(self.point, (rows, 1)), NormalDraws(seed, rows, self.process.dim))
 
-    def _round(self, model: StoppingModel, sample: StoppingSample, in_time: float, width: int) -> PathsRound:
+    def _iteration(self, model: StoppingModel, sample: StoppingSample, in_time: float, width: int) -> PathsIteration:
         lower, upper = float(sample.lower.mean), float(sample.upper.mean)
         sampling = self.quantile * max(float(sample.lower.error), float(sample.upper.error))
-        return PathsRound(
+        return PathsIteration(
             len(model.grid.nodes) - 1, width, model.training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
             0.5 * abs(upper - lower), sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
 
     def _spend(
-        self, model: StoppingModel, sample: StoppingSample, rounds: list[PathsRound], width: int,
+        self, model: StoppingModel, sample: StoppingSample, iterations: list[PathsIteration], width: int,
         stop: Ended | None = None,
     ) -> PointValue:  # fmt: skip
         """Fresh paths until the bounds are close enough, unless the solve was stopped before."""
-        last = rounds[-1]
+        last = iterations[-1]
         target = self.tol * abs(last.value)
         allowed = max(target - last.in_time - last.regression, 0.5 * target)
         needed = int(min(ceil(1.1 * last.paths * (last.sampling / allowed) ** 2), 2**62)) if allowed > 0 else 2**62
         wanted = min(needed, self.most_paths)
         if self.monitor.budget.seconds is not None:
-            each = (self.monitor.elapsed - (rounds[-2].seconds if len(rounds) > 1 else 0.0)) / max(last.paths, 1) / 2
+            each = (
+                (self.monitor.elapsed - (iterations[-2].seconds if len(iterations) > 1 else 0.0))
+                / max(last.paths, 1)
+                / 2
+            )
             wanted = min(
                 wanted, int(0.9 * max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0) / max(each, 1e-9))
             )
@@ -167,8 +171,8 @@ class StoppingSearch:
                 sample = sample + self._bound(model, wanted - last.paths)
             except Ended as later:
                 stop = later
-        found = self._round(model, sample, last.in_time, width)
-        rounds.append(found)
+        found = self._iteration(model, sample, last.in_time, width)
+        iterations.append(found)
         half = found.half_width
         scale = max(abs(found.value), 1e-300)
         if not isfinite(half):
@@ -188,5 +192,5 @@ class StoppingSearch:
         error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself
         return PointValue(
             found.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,
-            tuple(rounds), status, detail, (float(sample.lower.mean), float(sample.upper.mean)),
+            tuple(iterations), status, detail, (float(sample.lower.mean), float(sample.upper.mean)),
         )  # fmt: skip

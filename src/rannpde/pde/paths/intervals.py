@@ -58,8 +58,8 @@ def allowed_error(bias: float, wanted: float, confidence: float) -> float:
 
 
 @dataclass(frozen=True)
-class PathsRound:
-    """One round: resolution, the value found, and the three errors; ``sampling`` is the half-width that they alone
+class PathsIteration:
+    """One iteration: resolution, the value found, and the three errors; ``sampling`` is the half-width that they alone
     would have at the confidence asked for, the other two are bounds of a bias.
     """
 
@@ -106,7 +106,7 @@ class PointValue:
     scale: float
     gradient: Array
     gradient_error: Array
-    rounds: tuple[PathsRound, ...]
+    iterations: tuple[PathsIteration, ...]
     status: Status
     detail: str
     bounds: tuple[float, float] | None = None

@@ -133,7 +133,7 @@ class Paths:
             problem=problem, fields=problem.fields, function=found.network,
             method=Choice(self.name, f"regression along paths from a cloud in {form.dim} dimensions", why),
             status=found.status, detail=found.detail, estimate=found.estimate, held_out={}, losses={}, integrals={},
-            history=PathsHistory((found.rounds,)), seconds=monitor.elapsed,
+            history=PathsHistory((found.iterations,)), seconds=monitor.elapsed,
         )  # fmt: skip
 
     def _fixed(self, form: Parabolic) -> PathsResolution | None:
@@ -156,14 +156,14 @@ class Paths:
         table = PointTable(
             points, np.array([one.value for one in found]), np.array([one.standard_error for one in found]),
             np.array([one.half_width for one in found]), np.stack([one.gradient for one in found]),
-            np.stack([one.gradient_error for one in found]), self.confidence, worst.rounds[-1].width,
+            np.stack([one.gradient_error for one in found]), self.confidence, worst.iterations[-1].width,
             np.array([one.bounds for one in found]) if found[0].bounds is not None else None,
         )  # fmt: skip
         return PathsSolution(
             problem=problem, fields=problem.fields, function=table,
             method=Choice(self.name, f"regression along paths in {problem.domain.dim - 1} dimensions", why),
             status=status, detail=detail, estimate=worst.estimate, held_out={}, losses={}, integrals={},
-            history=PathsHistory(tuple(one.rounds for one in found)), seconds=monitor.elapsed,
+            history=PathsHistory(tuple(one.iterations for one in found)), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def _unknown(dim: int, like: PointValue, status: Status, detail: str) -> PointVa
     """The value at a point for which no time was left."""
     nothing = np.full(dim, np.nan)
     bounds = None if like.bounds is None else (-np.inf, np.inf)
-    return PointValue(np.nan, np.inf, np.inf, like.scale, nothing, nothing, like.rounds, status, detail, bounds)
+    return PointValue(np.nan, np.inf, np.inf, like.scale, nothing, nothing, like.iterations, status, detail, bounds)
 
 
 def asked_points(at: Any, form: Parabolic) -> Array:

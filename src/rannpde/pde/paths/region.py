@@ -25,7 +25,7 @@ from rannpde.pde.paths.adaptive import PointSearch
 from rannpde.pde.paths.forward import follow, follow_euler
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
-from rannpde.pde.paths.intervals import PathsRound
+from rannpde.pde.paths.intervals import PathsIteration
 from rannpde.pde.paths.layer import PathLayer
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.recognition import process_of
@@ -146,7 +146,7 @@ class RegionResult:
 
     network: RegionNetwork
     estimate: float
-    rounds: tuple[PathsRound, ...]
+    iterations: tuple[PathsIteration, ...]
     status: Status
     detail: str
 
@@ -154,7 +154,8 @@ class RegionResult:
 @dataclass(frozen=True, eq=False)
 class RegionSearch:
     """Train models as for a value, but for as many numbers as a network has weights; correct them with fresh paths, in
-    every round four times as many, until the mean square error is small enough; train wider ones where that is in vain.
+    every iteration four times as many, until the mean square error is small enough; train wider ones where that is in
+    vain.
     """
 
     search: PointSearch
@@ -165,10 +166,10 @@ class RegionSearch:
 
     def _run(self) -> RegionResult:
         search, monitor = self.search, self.search.monitor
-        rounds: list[PathsRound] = []
+        iterations: list[PathsIteration] = []
         trained = search.first()
         if search.fixed is None:
-            trained = search.refine(trained, rounds)
+            trained = search.refine(trained, iterations)
         needed, scale, ended = search.needed(trained), 1.0, None
         paths = max(4 * search.trainer.tuning.pilot, needed if needed <= search.most_paths else 0)
         best: RegionNetwork | None = None
@@ -183,12 +184,12 @@ class RegionSearch:
             except Ended as stop:
                 if best is None:
                     raise
-                ended = stop  # the network of the round before is kept
+                ended = stop  # the network of the iteration before is kept
                 break
             in_time = abs(float(trained.sample.in_time.mean))
             biased = in_time + trained.regression + abs(trained.shift)
             half = search.quantile * error + biased
-            rounds.append(self._round(trained, paths, scale, in_time, search.quantile * error))
+            iterations.append(self._iteration(trained, paths, scale, in_time, search.quantile * error))
             if best is None or half < best.half_width:
                 best = RegionNetwork(networks, search.trainer.form.first_time, half, search.confidence)
             if best.half_width <= search.tol * scale or monitor.exhausted or paths >= search.most_paths:
@@ -207,11 +208,13 @@ class RegionSearch:
             detail = f"the error on the region is estimated as {estimate:.1e}, relative; more paths or time may help"
             if ended is not None:
                 status, detail = status_of(ended)[0], status_of(ended)[1] or detail
-        return RegionResult(best, estimate, tuple(rounds), status, detail)
+        return RegionResult(best, estimate, tuple(iterations), status, detail)
 
-    def _round(self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float) -> PathsRound:
+    def _iteration(
+        self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float
+    ) -> PathsIteration:
         r, bias = trained.resolution, trained.regression + abs(trained.shift)
-        return PathsRound(
+        return PathsIteration(
             r.steps, r.width, r.training, paths, scale, in_time, bias, sampling, self.search.monitor.elapsed,
             self.search.confidence,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError, reject
 from rannpde.io import PathLike
 from rannpde.network.storage import floats
-from rannpde.pde.paths.intervals import PathsRound
+from rannpde.pde.paths.intervals import PathsIteration
 from rannpde.pde.paths.region import RegionNetwork
 from rannpde.pde.solution import Report, Solution
 
@@ -195,7 +195,7 @@ class PathsSolution(Solution):
         return {self.fields[0]: float(np.max(np.abs(self.values - exact) / np.maximum(np.abs(exact), 1e-300)))}
 
     def plot(self, path: PathLike | None = None) -> Figure:
-        """The rounds with their intervals, and the gradient where it is known; a matplotlib Figure."""
+        """The iterations with their intervals, and the gradient where it is known; a matplotlib Figure."""
         from rannpde.plotting.paths import plot_paths  # pictures load when they are wanted
 
         return plot_paths(self, path)
@@ -212,7 +212,7 @@ class PathsSolution(Solution):
         return list(zip(self.values.tolist(), self.intervals, strict=True))
 
     def report(self) -> Report:
-        """A page of text: values, intervals, and the rounds behind them."""
+        """A page of text: values, intervals, and the iterations behind them."""
         verdict = "converged" if self.converged else "not converged"
         lines = [f"{self.title}: {verdict} ({self.reason})", f"  {self.method}"]
         if isinstance(self.function, RegionNetwork):
@@ -230,20 +230,20 @@ class PathsSolution(Solution):
 
 @dataclass(frozen=True)
 class PathsHistory:
-    """The rounds of every point."""
+    """The iterations of every point."""
 
-    rounds: tuple[tuple[PathsRound, ...], ...]
+    iterations: tuple[tuple[PathsIteration, ...], ...]
 
     advice = "more seconds, more paths of rp.Paths(paths=…) or a larger tol may help"
 
     def lines(self) -> list[str]:
         """For the report."""
-        return [f"round {k}: {one}" for own in self.rounds for k, one in enumerate(own, start=1)]
+        return [f"iteration {k}: {one}" for own in self.iterations for k, one in enumerate(own, start=1)]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
-        return {"rounds": [[list(vars(one).values()) for one in own] for own in self.rounds]}
+        return {"iterations": [[list(vars(one).values()) for one in own] for own in self.iterations]}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> PathsHistory:
-        return cls(tuple(tuple(PathsRound(*row) for row in own) for own in table["rounds"]))
+        return cls(tuple(tuple(PathsIteration(*row) for row in own) for own in table["iterations"]))

@@ -37,7 +37,7 @@ def fixed_start(point: Array) -> PathStart:
 
 @dataclass(frozen=True)
 class PathsResolution:
-    """What a round works with: steps in time, substeps of Euler's, neurons, training paths."""
+    """What an iteration works with: steps in time, substeps of Euler's, neurons, training paths."""
 
     steps: int
     substeps: int

@@ -21,7 +21,7 @@ class PathsTuning:
         that of the conditional mean is about one half, and neighbours of it are offered
     penalty : ridge of the regressions on columns of unit size: far below their noise, far above rounding
     sparse : share of ridges along single coordinates
-    gain : an improvement of variance × cost that is worth another round of training
+    gain : an improvement of variance × cost that is worth another iteration
     memory : bytes of training states
     block : bytes of an array of a block of fresh paths, a few of which fit the second cache of a core
     """

@@ -4,7 +4,7 @@
 
 A function that satisfies the conditions and leaves the residual R has an eigenvalue within δ = ‖R‖ / ‖u‖ in the
 weighted norm (Weinstein), and within δ² / gap where the others are further away (Kato and Temple). How many eigenvalues
-lie below a number is counted by the Prüfer angle, on coefficients that are constant in pieces (Pruess 1973), which is
+lie below a number is counted by the Prüfer angle, on coefficients that are piecewise constant (Pruess 1973), which is
 independent of the discretisation that found them.
 """
 
@@ -24,11 +24,11 @@ from rannpde.pde.spectrum.pencil import LinearTerm
 from rannpde.pde.statement.expression import Jet
 from rannpde.rounding import ROUNDED
 
-PRUEFER_PIECES = 4000
-"""Pieces of constant coefficients for the Prüfer angle: eigenvalues of these are off by their square, and only the
-number between eigenvalues is wanted."""
+PRUEFER_SUBINTERVALS = 4000
+"""Subintervals of constant coefficients for the Prüfer angle: eigenvalues of these are off by their square, and only
+the number between eigenvalues is wanted."""
 STEEPEST = -log(ROUNDED)
-"""Largest exponent within a piece: beyond, the decaying part is rounding beside the growing one."""
+"""Largest exponent within a subinterval: beyond, the decaying part is rounding beside the growing one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +104,8 @@ class SturmLiouville:
 
     def count_before(self, value: float, edges: Array) -> int:
         """How many eigenvalues lie between a number and the bounded end of the spectrum, for separated conditions."""
-        pieces = max(8, ceil(PRUEFER_PIECES / (len(edges) - 1)))
-        fine = np.concatenate([np.linspace(a, b, pieces, endpoint=False) for a, b in pairwise(edges)])
+        count = max(8, ceil(PRUEFER_SUBINTERVALS / (len(edges) - 1)))
+        fine = np.concatenate([np.linspace(a, b, count, endpoint=False) for a, b in pairwise(edges)])
         fine = np.append(fine, edges[-1])
         middle, widths = 0.5 * (fine[1:] + fine[:-1]), np.diff(fine)
         second, first, plain, mass = _coefficients(self.form, self.equation, middle)
@@ -137,7 +137,7 @@ class SturmLiouville:
 
 
 def _through(angle: float, square: float, width: float) -> float:
-    """The angle θ, tan θ = u / u', after a piece of u'' + square · u = 0."""
+    """The angle θ, tan θ = u / u', after a subinterval of u'' + square · u = 0."""
     if square * width * width > 1e-12:
         wave = sqrt(square)
         return _rescaled(_rescaled(angle, 1 / wave) + wave * width, wave)
@@ -154,7 +154,7 @@ def _through(angle: float, square: float, width: float) -> float:
     else:
         u = u + slope * width
     after = atan2(u, slope)
-    # u is positive at the beginning of a piece (or zero with a positive slope) and has at most one zero in it
+    # u is positive at the beginning of a subinterval (or zero with a positive slope) and has at most one zero in it
     return turns * pi + (after if after >= 0 else after + 2 * pi)
 
 
