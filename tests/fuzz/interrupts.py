@@ -14,6 +14,7 @@ import os
 import pty
 import random
 import select
+import signal
 import sys
 import tempfile
 import time
@@ -57,7 +58,8 @@ def interrupted(folder: Path, problem: str, delay: float) -> tuple[str, str]:
     saved.unlink(missing_ok=True)
     command = [sys.executable, "-m", "rannpde", "solve", str(file), "--out", str(saved.parent)]
     child, terminal = pty.fork()
-    if child == 0:  # the command, whose terminal it is
+    if child == 0:  # the command, whose terminal it is; shells make what they run in the background ignore Ctrl-C
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(command[0], command)
     said, pressed, begin = b"", None, None
     while True:

@@ -16,6 +16,7 @@ from rannpde.checkpoints import Cause, Ended, affordable, checkpoint, factorisin
 from rannpde.errors import InputError
 from rannpde.pde import budget as budgets
 from rannpde.pde.budget import Budget, Watch, timed_by, watched
+from rannpde.pde.cells.constraints import continuity
 from rannpde.pde.memory import MEMORY_SHARE, default_memory
 from rannpde.pde.monitor import Monitor, Status
 
@@ -297,3 +298,11 @@ def test_a_budget_within_another_shares_its_interrupt():
     monitor.budget.press()
     assert inner.exhausted
     assert inner.ending is Status.INTERRUPTED
+
+
+def test_the_budget_is_asked_for_every_cell_whose_faces_are_coupled(monkeypatch):
+    """Some hundred cells took more than a second without a question, and the solve overran its time by as much."""
+    asked = []
+    monkeypatch.setattr(continuity, "checkpoint", lambda: asked.append(1))
+    solution = solved(poisson(), tol=1e-4, method="cells")
+    assert len(asked) >= sum(one.width for one in solution.history.iterations) > 0

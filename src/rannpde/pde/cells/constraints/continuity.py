@@ -14,6 +14,7 @@ from math import factorial, prod
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import (
     IllConditioned,
@@ -85,6 +86,7 @@ class ContinuityConstraints:
         self.face_bases: dict[int, tuple[Array, Array, Array]] = {}
         self.face_weight = next(cell.basis.tuning.condition_weight[cell.basis.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
+            checkpoint()
             self.operators[number] = [
                 operator for j in self.cell_faces[number] for operator in self._operators(j, number, cell)
             ]
