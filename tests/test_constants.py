@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "rannpde" / "pde"
 MODULES = sorted(ROOT.rglob("*.py"))
-MOST = {"empirical": 169, "size": 344, "guard": 62}
+MOST = {"empirical": 159, "size": 344, "guard": 62}
 """Numbers in all of ``pde``, by kind; the aim is 80 empirical ones."""
 
 

@@ -150,7 +150,8 @@ these, but for the weak form, which stands on the trees of cells."""
 ANSWERS = {"solution.py": {"outputs"}}
 """``solution.integral(…)`` and its like: the questions load when they are asked, inside functions."""
 BELOW_IN_DOMAINS = {
-    "streams": set(),
+    "sobol": set(),
+    "streams": {"sobol"},
     "coordinates": set(),
     "region": {"streams"},
     "boundary": {"streams", "coordinates", "region"},
@@ -161,7 +162,7 @@ BELOW_IN_DOMAINS = {
     "norms": {"region", "quadrature", "domain"},
     "export": {"boundary", "shapes", "domain", "operations"},
 }
-"""streams, coordinates ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
+"""sobol ← streams, coordinates ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
 OPERATORS = {
     "shapes/base.py": {"operations", "export"},
     "shapes/boxes.py": {"operations"},
