@@ -10,6 +10,8 @@ ROUNDED = 2**12 * EPS
 """9e-13: numbers that went through some thousand operations without cancellation agree to this relative difference."""
 COMPUTED = 2**22 * EPS
 """9e-10: formulas with differences, roots or quotients, which lose digits by cancellation, agree to this."""
+ROOT_ROUNDED = ROUNDED**0.5
+"""1e-6: roots of what is only rounding beside 1, such as norms from squares; what is larger is no rounding."""
 HALF_DIGITS = EPS**0.5
 """1.5e-8: half of the digits, which difference quotients and roots of sums of squares leave."""
 

@@ -110,13 +110,26 @@ def kellogg(contrast, at=(0.0, 0.0), ends=(-1.0, 1.0, -1.0, 1.0)):
     return rp.Problem(equation, box, {"rim": On("boundary", "u = g(x, y)")}, functions={"g": known}, exact={"u": exact})
 
 
+def reentrant():
+    """r^(2/3) sin(2θ/3) on the L-shape."""
+
+    def known(x, y):
+        return np.hypot(x, y) ** (2 / 3) * np.sin(2 / 3 * np.mod(np.arctan2(y, x), 2 * np.pi))
+
+    domain = rp.Box(x=(-1, 1), y=(-1, 1)) - rp.Box(x=(0, 1), y=(-1, 0))
+    exact = lambda points: known(points[:, 0], points[:, 1])  # noqa: E731
+    conditions = {"rim": On("boundary", "u = g(x, y)")}
+    return rp.Problem("laplace(u) = 0", domain, conditions, functions={"g": known}, exact={"u": exact})
+
+
 @pytest.mark.parametrize(("problem", "resolutions"), [
     (crack(), ((3, 6), (5, 10), (7, 14), (9, 18))),
+    (reentrant(), ((3, 5), (5, 8), (7, 11), (9, 14))),
     (kellogg(10.0), ((3, 7), (5, 12), (7, 17), (9, 22))),
     (kellogg(1e4), ((3, 7), (5, 12), (7, 17), (9, 22))),
 ])  # fmt: skip
 def test_convergence_is_exponential_in_the_cube_root_of_the_unknowns(problem, resolutions):
-    """log error against unknowns^(1/3) is a line (Babuška, Guo), for a slit and a checkerboard."""
+    """log error against unknowns^(1/3) is a line (Babuška, Guo), for a slit, the L-shape and a checkerboard."""
     points = problem.domain.sample(2000, rng=0)
     truth = problem.exact["u"](points)
     states = [solved(problem, degree, levels, (0.0, 0.0)) for degree, levels in resolutions]

@@ -14,7 +14,16 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs, split
 from rannpde.domains.boundary.planar import Planar
-from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, PlanarSet, StripRules, arc_shares, turning
+from rannpde.domains.operations.cutrules import (
+    ALL_DIGITS,
+    STRAIGHT,
+    THIN,
+    CutRule,
+    PlanarSet,
+    StripRules,
+    arc_shares,
+    turning,
+)
 from rannpde.domains.region import composite_gauss
 
 ALIGNED = 10 * THIN
@@ -98,11 +107,18 @@ class BoxClipper:
         return list(found)
 
     def clip(
-        self, boxes: Array, locate: Callable[[Array], Array], count: int, across: int = 0, rules: bool = True
+        self,
+        boxes: Array,
+        locate: Callable[[Array], Array],
+        count: int,
+        across: int = 0,
+        rules: bool = True,
+        digits: int = ALL_DIGITS,
     ) -> ClippedBoxes:
         """Boxes (L, 2, 2) that tile the bounding box; ``locate`` tells the box of points.
 
-        count : Gauss nodes along pieces of the boundary and of the heights of strips; across : of lines, or as many
+        count : Gauss nodes along pieces of the boundary and of the heights of strips; across : of lines, or as many;
+        digits : of the rules that are correct
         """
         lines = [np.unique(boxes[:, axis]) for axis in (0, 1)]
         parts = [self._split(arcs, lines) for arcs in self.arcs]
@@ -121,7 +137,7 @@ class BoxClipper:
         whole = (inside | touched) & ~cut
         found = {}
         if rules:
-            strips = StripRules(self.domain, self.size, parts, homes)
+            strips = StripRules(self.domain, self.size, parts, homes, digits)
             found = strips.rules(boxes, np.flatnonzero(cut), count, across or count)
         for box in np.flatnonzero(cut):
             if rules and int(box) not in found:

@@ -28,7 +28,10 @@ THIN = 1e-12
 STRAIGHT = 1e-9
 """Angle by which a piece turns, in radians, that is rounding: it is straight."""
 LEAST_NODES, NODE_GROWTH = 7, 1.25
-"""Gauss nodes for 13 digits of a polynomial on a share s of its interval: 7 + 1.25 n √s, where n do for the whole."""
+"""Gauss nodes for all digits of a polynomial on a share s of its interval: 7 + 1.25 n √s, where n do for the whole. The
+first summand is what digits beyond those of the whole interval take, in proportion to their number."""
+ALL_DIGITS = 13
+"""Correct digits of a rule unless fewer are wanted."""
 
 
 class PlanarSet(Protocol):
@@ -107,10 +110,16 @@ def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
 
 
 class StripRules:
-    """Rules on cut boxes. parts, homes : families of pieces of the boundary, each in one box, and these boxes."""
+    """Rules on cut boxes.
 
-    def __init__(self, domain: PlanarSet, size: float, parts: list[Arcs], homes: list[Array]) -> None:
+    parts, homes : families of pieces of the boundary, each in one box, and these boxes; digits : that are correct
+    """
+
+    def __init__(
+        self, domain: PlanarSet, size: float, parts: list[Arcs], homes: list[Array], digits: int = ALL_DIGITS
+    ) -> None:
         self.domain, self.slack, self.parts, self.homes = domain, THIN * size, parts, homes
+        self.digits = digits
         self.spans = [_heights(arcs) for arcs in parts]
         self.turns = [turning(arcs) for arcs in parts]
 
@@ -149,7 +158,7 @@ class StripRules:
             if good:
                 (y, shares), box = heights[number], strips[number].box
                 extent = extents[box]
-                nodes, lengths = _gauss(_fewer(across, float(width.max()) / (extent[2] - extent[0])))
+                nodes, lengths = _gauss(self._fewer(across, float(width.max()) / (extent[2] - extent[0])))
                 x = left[:, None] + width[:, None] * nodes
                 weights = (shares * width)[:, None] * lengths
                 points = np.stack([x.ravel(), np.broadcast_to(y[:, None], x.shape).ravel()], axis=1)
@@ -210,11 +219,11 @@ class StripRules:
             extent, length = extents[strip.box], strip.top - strip.bottom
             share = length / (extent[3] - extent[1])
             if best is None:
-                nodes, weights = _gauss(_fewer(across, share))
+                nodes, weights = _gauss(self._fewer(across, share))
                 heights.append((strip.bottom + length * nodes, length * weights))
                 continue
             share = max(share, float(wide[n]) / (extent[2] - extent[0]))
-            wanted = _fewer(across + ceil((count - across) * min(best[0] / (pi / 2), 1.0)), share)
+            wanted = self._fewer(across + ceil((count - across) * min(best[0] / (pi / 2), 1.0)), share)
             # a second piece may be nearly level where the first is not: more nodes, in two panels
             alone = sum(self.turns[f][k] > STRAIGHT for f, k in strip.covering) == 1
             nodes, weights = _gauss(wanted) if alone else endpoint_grading(wanted, 2)
@@ -229,6 +238,11 @@ class StripRules:
             for (n, _, _), y, rate in zip(rows, np.split(high, cuts), np.split(speed, cuts), strict=True):
                 heights[n] = np.clip(y, strips[n].bottom, strips[n].top), heights[n][1] * rate
         return heights
+
+    def _fewer(self, count: int, share: float) -> int:
+        """Nodes on a share of an interval, on all of which ``count`` are needed."""
+        least = ceil(LEAST_NODES * self.digits / ALL_DIGITS)
+        return min(count, least + ceil(NODE_GROWTH * count * sqrt(min(max(share, 0.0), 1.0))))
 
     def _intervals(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
         """Strip, left end and width at each of its heights, of all intervals between pieces and sides of the box."""
@@ -251,11 +265,6 @@ class StripRules:
 
 def _gauss(count: int) -> tuple[Array, Array]:
     return composite_gauss(np.array([0.0, 1.0]), count)
-
-
-def _fewer(count: int, share: float) -> int:
-    """Nodes on a share of an interval, on all of which ``count`` are needed."""
-    return min(count, LEAST_NODES + ceil(NODE_GROWTH * count * sqrt(min(max(share, 0.0), 1.0))))
 
 
 def _heights(arcs: Arcs) -> tuple[Array, Array]:

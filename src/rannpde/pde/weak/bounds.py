@@ -28,10 +28,11 @@ from rannpde.pde.statement.divergence import DivergenceSystem
 from rannpde.pde.weak.assembly import HybridSolution
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import COORDINATE_ROUNDING
+from rannpde.rounding import ROOT_ROUNDED
 
 DIGITS = 9
 """To which places of sides in the coordinates of their cells agree that have the same integrals."""
-JUMP = 1e-6
+JUMP = ROOT_ROUNDED
 """Difference of essential data at a vertex, over their size, above which no function of finite energy fulfils them."""
 
 

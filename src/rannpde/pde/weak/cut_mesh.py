@@ -17,7 +17,7 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs
 from rannpde.domains.boundary.charts import Chart
 from rannpde.domains.operations.cutcells import BoxClipper, ClippedBoxes
-from rannpde.domains.operations.cutrules import THIN
+from rannpde.domains.operations.cutrules import ALL_DIGITS, THIN
 from rannpde.domains.region import composite_gauss
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.mesh import BoundaryPatches, ConditionFinder, CurvedFaces, CutPart, WeakMesh, touching_pairs
@@ -27,15 +27,21 @@ CUT_BOX_MARGIN = 0.02
 
 
 def shape_mesh(
-    clippers: BoxClipper | Sequence[BoxClipper], tree: CellNode, finder: ConditionFinder, nodes: int, across: int
+    clippers: BoxClipper | Sequence[BoxClipper],
+    tree: CellNode,
+    finder: ConditionFinder,
+    nodes: int,
+    across: int,
+    digits: int = ALL_DIGITS,
 ) -> WeakMesh:
     """The mesh of a shape in the plane, of one region or of several.
 
-    nodes : Gauss nodes along pieces of the boundary and of the heights of lines; across : on such a line
+    nodes : Gauss nodes along pieces of the boundary and of the heights of lines; across : on such a line; digits : of
+        integrals over cut cells that are correct
     """
     regions = [clippers] if isinstance(clippers, BoxClipper) else list(clippers)
     every = np.array([leaf.bounds for leaf in tree.leaves])
-    clipped = [clipper.clip(every, tree.locate, nodes, across) for clipper in regions]
+    clipped = [clipper.clip(every, tree.locate, nodes, across, digits=digits) for clipper in regions]
     number = np.full((len(regions), len(every)), -1)
     held = np.stack([one.whole | one.cut for one in clipped])
     materials, leaves = np.nonzero(held)

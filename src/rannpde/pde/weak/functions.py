@@ -15,7 +15,7 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
 
-KEPT = 2**28
+KEPT = 2**30
 """Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
 
 FACE_DIGITS = 11

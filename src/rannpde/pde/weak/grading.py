@@ -23,8 +23,9 @@ from rannpde.pde.residual import Term
 from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.rounding import ROOT_ROUNDED
 
-BESIDE = 1e-6
+BESIDE = ROOT_ROUNDED
 """How far beside a corner conditions are looked at, as a share of the size of the domain."""
 SYSTEM_EXPONENT = 0.5
 """λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""

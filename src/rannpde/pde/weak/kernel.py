@@ -14,9 +14,9 @@ from scipy.linalg import null_space
 from rannpde.arrays import Array
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import BoundaryPatches, WeakMesh
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 
-UNBALANCED = 1e-6
+UNBALANCED = ROOT_ROUNDED
 """Work of the data on a free motion, over the sum of its absolute parts, that is no rounding of quadrature."""
 MOTION_SAMPLES = 40
 """Points of the domain at which forces are looked at."""

@@ -210,7 +210,15 @@ class ConditionFinder:
 
     def holds(self, points: Array, normals: Array) -> Array:
         """Which conditions hold at which points, (B, terms)."""
-        return np.stack([lies_on_side(region, points, normals) for region in self._regions], axis=1)
+        known: dict[tuple[type, str | int], Array] = {}  # conditions of several fields hold on the same sides
+        columns = []
+        for region in self._regions:
+            plain = getattr(region, "condition", None) is None
+            key = (type(region), repr(region) if plain else id(region))
+            if key not in known:
+                known[key] = lies_on_side(region, points, normals)
+            columns.append(known[key])
+        return np.stack(columns, axis=1)
 
     def _require_enough(self, numbers: tuple[int, ...], point: Array) -> None:
         if len(numbers) != self.fields:

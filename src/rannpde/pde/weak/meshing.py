@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import Domain, is_box
 from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.domains.operations.cutrules import ALL_DIGITS
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import HiddenLayer
@@ -23,12 +24,16 @@ from rannpde.pde.weak.settings import WeakSettings
 
 @dataclass(frozen=True, eq=False)
 class ShapeMesher:
-    """Trees of cells of a domain with its interfaces, and their meshes."""
+    """Trees of cells of a domain with its interfaces, and their meshes.
+
+    digits : of integrals over cut cells that are correct
+    """
 
     domain: Domain
     finder: ConditionFinder
     settings: WeakSettings
     interfaces: Interfaces = field(default_factory=Interfaces)
+    digits: int = ALL_DIGITS
 
     @cached_property
     def regions(self) -> tuple[MaterialRegion, ...]:
@@ -79,7 +84,8 @@ class ShapeMesher:
         """The cells of a tree that the domain holds."""
         if not self.clippers:
             return box_mesh(self.domain, tree, self.finder, layer.nodes)
-        mesh = shape_mesh(self.clippers, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        across = layer.degree + self.settings.more_nodes
+        mesh = shape_mesh(self.clippers, tree, self.finder, layer.nodes, across, self.digits)
         if not self.regions:
             return mesh
         return replace(mesh, lookup=RegionLookup(self.regions, self.interfaces.curved))

@@ -22,11 +22,11 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.statement.expression import Expression, Jet
 from rannpde.pde.statement.quasilinear import Linearisation, QuasilinearSystem, generic_state, jet_values
-from rannpde.rounding import COMPUTED, difference_step
+from rannpde.rounding import COMPUTED, ROOT_ROUNDED, difference_step
 
 STATES = 3
 """States at which it is checked that conditions are natural and that the form is symmetric."""
-DEGENERATE = 1e-6
+DEGENERATE = ROOT_ROUNDED
 """Diffusion at rest, over that at the nominal state, below which an iteration cannot begin at rest."""
 STATE_SAMPLES = 12
 """Points of the domain and of each side at which states are looked at."""

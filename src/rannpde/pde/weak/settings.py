@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
+
+from rannpde.pde.tolerance import FINER_FACTOR, MUCH_SMALLER, NONLINEAR_SHARE, PILOT_TOLERANCE
+from rannpde.rounding import ROOT_ROUNDED
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class WeakSettings:
     newton_floor : a size of a step of Newton's method that is rounding where they do not shrink any more
     newton_rate : slowest rate at which steps shrink in the end, since the tangent leaves out derivatives beside jumps
     most_newton, least_step : steps of one iteration at most: many are no longer Newton's method; shortest share of one
-    sure_step : size of a step, over that of the solution, below which it is taken without a line search
+    sure_step : size of a step, over that of the solution, below which it is taken without a line search: its part of
+        second order is as small beside it
     coarse_degree, coarse_step, coarse_factor : of the meshes on which Newton's method begins: degree, last step, and
         how much finer the next one resolves singular points
     least_load, few_steps : smallest step of the share of the load; iterations after which a longer one is tried
@@ -45,7 +50,7 @@ class WeakSettings:
     frequency: float = 0.2
     cutoff: float = 1e-11
     cut_cutoff: float = 1e-9
-    derivative_cutoff: float = 1e-6
+    derivative_cutoff: float = ROOT_ROUNDED
     more_nodes: int = 5
     curved_nodes: int = 10
     coercivity: float = 2.0
@@ -59,16 +64,16 @@ class WeakSettings:
     most_cells: tuple[int, int, int] = (4000, 3000, 1500)
     smooth_decay: float = 0.6
     more_levels: tuple[int, int] = (2, 8)
-    trust: float = 2.0
-    least_gain: float = 0.7
+    trust: float = FINER_FACTOR
+    least_gain: float = sqrt(2) / 2
     newton_floor: float = 1e-8
     newton_rate: float = 0.05
     most_newton: int = 40
     least_step: float = 1 / 256
-    sure_step: float = 0.03
+    sure_step: float = NONLINEAR_SHARE
     coarse_degree: int = 4
-    coarse_step: float = 1e-3
-    coarse_factor: float = 0.1
+    coarse_step: float = PILOT_TOLERANCE
+    coarse_factor: float = MUCH_SMALLER
     least_load: float = 1 / 64
     few_steps: int = 6
     obstacle_degree: int = 4

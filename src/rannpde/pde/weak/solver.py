@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, log2, log10
+from math import ceil, log, log2, log10
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.operations.cutrules import ALL_DIGITS
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
@@ -125,7 +126,8 @@ class WeakDiscretisation:
         self.dim = self.problem.domain.dim
         self.finder = ConditionFinder(form.terms, form.fields)
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
-        self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces)
+        digits = min(ceil(-log10(ALGEBRA_SHARE * tol)), ALL_DIGITS)
+        self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces, digits)
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.edges: tuple[SingularEdge, ...] = (
