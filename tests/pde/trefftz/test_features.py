@@ -226,3 +226,18 @@ def test_sums_of_features_are_those_of_their_values(name):
             expected = family.values(points, index) @ weights
             size = np.abs(family.values(points, index)).max() * family.columns
             assert np.abs(family.several(points, [(1, 0), index], weights)[1] - expected).max() < 1e-13 * size
+
+
+@pytest.mark.parametrize(("name", "symbol", "dim"), CASES)
+def test_sums_of_sources_and_exponentials_are_those_of_their_values(name, symbol, dim):
+    """Functions of the radius and exponentials are evaluated once for all derivatives."""
+    rng = np.random.default_rng(5)
+    points, still = rng.uniform(-0.3, 0.3, (5, dim)), (0,) * dim
+    waves = [rng.normal(size=(4, dim)) + 0j, rng.normal(size=(4, dim)) * (1 + 2j)]
+    exponentials = [ExponentialFamily(one, np.zeros(4), np.full(dim, 0.1)) for one in waves]
+    for family in [*families(symbol, dim)[:1], *exponentials]:
+        weights = rng.normal(size=family.columns)
+        indices = [still, (2, *still[1:]), (*still[1:], 1), (1, 1, *still[2:])]
+        for index, found in zip(indices, family.several(points, indices, weights), strict=True):
+            table = family.values(points, index)
+            assert np.abs(found - table @ weights).max() < 1e-12 * np.abs(table).max() * family.columns

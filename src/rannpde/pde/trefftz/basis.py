@@ -25,11 +25,11 @@ from rannpde.pde.trefftz.holes import hole_columns, hole_rate, hole_rows, image_
 from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
 from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.pieces import BoundaryPiece
 from rannpde.pde.trefftz.plane_points import boundary_tube, plane_conditions
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.segments import BoundarySegment
 from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
@@ -45,7 +45,7 @@ class PlaneResolution:
     regular : degree of the functions that are smooth everywhere
     holes : degree of the multipoles in each hole
     corners : poles at each singular point
-    sources : sources along each piece of the boundary
+    sources : sources along each segment of the boundary
     """
 
     regular: int
@@ -85,30 +85,30 @@ class PlaneLaw:
 
     def _around(self, degree: int) -> Array:
         """Points (M, 2) of the outer boundary, canonical, that resolve polynomials of a degree."""
-        outer = [piece for piece in self.boundary.pieces if piece.loop == 0]
-        total = sum(piece.length for piece in outer)
+        outer = [segment for segment in self.boundary.segments if segment.loop == 0]
+        total = sum(segment.length for segment in outer)
         found = []
-        for piece in outer:
-            count = ceil(self.tuning.oversampling * (degree + 8) * piece.length / total) + 8
+        for segment in outer:
+            count = ceil(self.tuning.oversampling * (degree + 8) * segment.length / total) + 8
             units = (np.arange(count) + 0.5) / count
-            if max(piece.corners) >= 0:  # polynomials vary fastest at corners, as Chebyshev's do at the ends
+            if max(segment.corners) >= 0:  # polynomials vary fastest at corners, as Chebyshev's do at the ends
                 units = 0.5 * (1 - np.cos(np.pi * units))
-            found.append(self.form.to(piece.place(units)))
+            found.append(self.form.to(segment.place(units)))
         return np.concatenate(found)
 
     @cached_property
     def outline(self) -> Array:
         """Points (M, 2) of the boundary, canonical."""
-        return self._outline(self.boundary.pieces)
+        return self._outline(self.boundary.segments)
 
     @cached_property
     def outer_outline(self) -> Array:
         """Points (M, 2) of the outer boundary, canonical."""
-        return self._outline([piece for piece in self.boundary.pieces if piece.loop == 0])
+        return self._outline([segment for segment in self.boundary.segments if segment.loop == 0])
 
-    def _outline(self, pieces: Sequence[BoundaryPiece]) -> Array:
+    def _outline(self, segments: Sequence[BoundarySegment]) -> Array:
         units = np.concatenate([[0.0, 1.0], (np.arange(48) + 0.5) / 48])
-        return np.concatenate([self.form.to(piece.place(units)) for piece in pieces])
+        return np.concatenate([self.form.to(segment.place(units)) for segment in segments])
 
     def round_hole(self, number: int) -> bool:
         """Whether multipoles about the centre of a hole serve it."""
@@ -136,11 +136,11 @@ class PlaneLaw:
         numbers = range(len(self.boundary.corners))
         corners = [self.poles if self._poles_from_the_start(k) else 0 for k in numbers]
         sources = []
-        for piece in self.boundary.pieces:
+        for segment in self.boundary.segments:
             start = ceil(3 * digits) + 12
-            alone = piece.loop > 0 and not self.round_hole(piece.loop - 1)
-            layered = self.layered and piece.straight
-            sources.append(start if (alone or layered) and piece.image is None else 0)
+            alone = segment.loop > 0 and not self.round_hole(segment.loop - 1)
+            layered = self.layered and segment.straight
+            sources.append(start if (alone or layered) and segment.image is None else 0)
         return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
 
     def _poles_from_the_start(self, number: int) -> bool:
@@ -153,7 +153,7 @@ class PlaneLaw:
 
     def own_corner(self, number: int) -> bool:
         """Whether a corner is one of the domain itself, not an image: averaged features serve all images of it."""
-        return any(number in piece.corners for piece in self.boundary.pieces if piece.image is None)
+        return any(number in segment.corners for segment in self.boundary.segments if segment.image is None)
 
     @cached_property
     def jumps(self) -> tuple[bool, ...]:
@@ -187,10 +187,10 @@ class PlaneLaw:
 
     def _own_boundary(self, count: int) -> Array:
         """Points (M, 2), at least so many, of the boundary that is no image, denser at its corners."""
-        own = [piece for piece in self.boundary.pieces if piece.image is None]
+        own = [segment for segment in self.boundary.segments if segment.image is None]
         each = ceil(count / len(own)) + 8
         units = 0.5 * (1 - np.cos(np.pi * (np.arange(each) + 0.5) / each))
-        return np.concatenate([piece.place(units) for piece in own])
+        return np.concatenate([segment.place(units) for segment in own])
 
     def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
@@ -253,20 +253,20 @@ class PlaneLaw:
         return corner_families(self, resolution, rng)
 
     def along(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
-        """Sources along pieces of the boundary, or exponentials where there are layers."""
+        """Sources along segments of the boundary, or exponentials where there are layers."""
         found: list[FeatureFamily] = []
         places, lengths = [], []
-        for piece, count in zip(self.boundary.pieces, resolution.sources, strict=True):
+        for segment, count in zip(self.boundary.segments, resolution.sources, strict=True):
             if not count:
                 continue
-            if self.layered and piece.straight:
+            if self.layered and segment.straight:
                 continue
             unit = (np.arange(count) + 0.5 + rng.uniform(-0.1, 0.1, count)) / count
-            slopes = piece.slopes(unit)
+            slopes = segment.slopes(unit)
             normals = np.stack([slopes[:, 1], -slopes[:, 0]], axis=1)
             normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-            away = self.tuning.offset * piece.length / count
-            own = self.form.to(piece.place(unit)) + away * normals
+            away = self.tuning.offset * segment.length / count
+            own = self.form.to(segment.place(unit)) + away * normals
             outside = ~self.domain.contains(self.form.back(own))
             gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in own])
             kept = outside & (gap > 0.7 * away)
@@ -281,7 +281,7 @@ class PlaneLaw:
     # --------------------------------------------------------------------------------------- points and refinement
 
     def conditions(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
-        """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
+        """Collocation points of all segments; another ``shift`` in (0, 1) gives fresh ones, ``factor`` as many."""
         return plane_conditions(self, resolution, shift, factor)
 
     def tube(self) -> tuple[Array, Array]:

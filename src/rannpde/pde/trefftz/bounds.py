@@ -22,7 +22,7 @@ from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import Particular
-from rannpde.pde.trefftz.pieces import BoundaryPiece, clustered
+from rannpde.pde.trefftz.segments import BoundarySegment, clustered
 
 HALVINGS = 6
 """Rounds in which gaps between samples are halved at most."""
@@ -44,21 +44,21 @@ def maximum_bound(
 ) -> float:
     """A bound of |error| on the whole domain; ``count`` is the number of samples to begin with."""
     worst = 0.0
-    for piece in boundary.pieces:
+    for segment in boundary.segments:
         checkpoint()
-        share = max(24, int(count * piece.length / boundary.length))
-        units = clustered(share, 80, (piece.corners[0] >= 0, piece.corners[1] >= 0), piece, 0.61803)
-        worst = max(worst, _largest(_error_along(problem, network, piece), units))
+        share = max(24, int(count * segment.length / boundary.length))
+        units = clustered(share, 80, (segment.corners[0] >= 0, segment.corners[1] >= 0), segment, 0.61803)
+        worst = max(worst, _largest(_error_along(problem, network, segment), units))
     return worst + particular.defect * _source_factor(boundary, form)
 
 
-def _error_along(problem: Problem, network: TrefftzNetwork, piece: BoundaryPiece) -> Callable[[Array], Array]:
-    slope = piece.term.expression.partials[0]
+def _error_along(problem: Problem, network: TrefftzNetwork, segment: BoundarySegment) -> Callable[[Array], Array]:
+    slope = segment.term.expression.partials[0]
 
     def error(units: Array) -> Array:
-        points = piece.place(units)
-        residual = term_residual(piece.term, network, problem.vocabulary, points)
-        factor = evaluate([slope], piece.term.known(points, problem.vocabulary), piece.term.expression.functions)[0]
+        points = segment.place(units)
+        residual = term_residual(segment.term, network, problem.vocabulary, points)
+        factor = evaluate([slope], segment.term.known(points, problem.vocabulary), segment.term.expression.functions)[0]
         return np.asarray(residual / factor)
 
     return error

@@ -44,9 +44,9 @@ def value_jumps(law: PlaneLaw) -> tuple[bool, ...]:
     for number, corner in enumerate(law.boundary.corners):
         place = law.form.back(corner.point[None, :])
         sides = [
-            {field: value for term in piece.terms for field, value in _given(term, place, law.words).items()}
-            for piece in law.boundary.pieces
-            if number in piece.corners
+            {field: value for term in segment.terms for field, value in _given(term, place, law.words).items()}
+            for segment in law.boundary.segments
+            if number in segment.corners
         ]
         both = set.intersection(*map(set, sides)) if len(sides) > 1 else set()
         size = max((abs(value) for side in sides for value in side.values()), default=0.0)
@@ -93,16 +93,18 @@ def powers_at_corners(law: PlaneLaw) -> tuple[Array, ...]:
 def _ray_conditions(law: PlaneLaw, number: int) -> list[RayCondition] | None:
     """The conditions of both sides of a corner, each without what is of lower order."""
     corner = law.boundary.corners[number]
-    pieces = [(piece, end) for piece in law.boundary.pieces for end, own in enumerate(piece.corners) if own == number]
-    if not law.harmonic or not _leaves(law, corner) or law.jumps[number] or not corner.singular or len(pieces) != 2:
+    segments = [
+        (segment, end) for segment in law.boundary.segments for end, own in enumerate(segment.corners) if own == number
+    ]
+    if not law.harmonic or not _leaves(law, corner) or law.jumps[number] or not corner.singular or len(segments) != 2:
         return None
-    if any(not piece.straight or not piece.terms for piece, _ in pieces):
+    if any(not segment.straight or not segment.terms for segment, _ in segments):
         return None
     middle = float(np.arctan2(-corner.outward[1], -corner.outward[0]))
     found = []
-    for piece, end in pieces:
-        jets, table = condition_coefficients(piece.terms, piece.place(np.array([float(end)])), law.words)
-        # the piece that leaves the corner has the domain on its left
+    for segment, end in segments:
+        jets, table = condition_coefficients(segment.terms, segment.place(np.array([float(end)])), law.words)
+        # the segment that leaves the corner has the domain on its left
         angle = middle + (0.5 if end else -0.5) * corner.angle
         for row in table[0]:
             fields = [_field(law, jet.field) for jet in jets]

@@ -88,6 +88,16 @@ class ExponentialFamily(FeatureFamily):
             waves = waves * np.prod(frequencies ** np.array(index), axis=1)
         return (waves if self._real else np.concatenate([waves.real, waves.imag], axis=1))[:, None, :]
 
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
+        """Re Σ (w - iw') λ^index exp(…): exponentials are evaluated once for all derivatives."""
+        frequencies, whole = self.frequencies, weights
+        if self._real:
+            frequencies = np.real(frequencies)
+        else:
+            whole = weights[: len(frequencies)] - 1j * weights[len(frequencies) :]
+        waves = np.exp((points - self.origin) @ frequencies.T - self.offsets)
+        return [(waves @ (np.prod(frequencies ** np.array(i), axis=1) * whole)).real[:, None] for i in indices]
+
 
 def degree_needed(sizes: Array, target: float) -> float:
     """The degree at which coefficients (N,) fall below the target, if they go on as they do: chopping.

@@ -1,4 +1,4 @@
-"""The boundary of a domain in the plane: pieces joined to closed curves, with their corners and holes."""
+"""The boundary of a domain in the plane: segments joined to closed curves, with their corners and holes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
 from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.pieces import BoundaryPiece, arcs_of
+from rannpde.pde.trefftz.segments import BoundarySegment, arcs_of
 
 JOINED_ENDS = 1e-8
-"""Distance, relative to the size of the domain, at which two ends of pieces are one point."""
+"""Distance, relative to the size of the domain, at which two ends of segments are one point."""
 
 
 class PlaneSet(Protocol):
@@ -49,9 +49,9 @@ class SingularCorner:
 
 @dataclass(frozen=True, eq=False)
 class PlaneBoundary:
-    """All pieces of a boundary with its singular points; holes as (centre, inner radius, outer radius), canonical."""
+    """All segments of a boundary with its singular points; holes as (centre, inner radius, outer radius), canonical."""
 
-    pieces: tuple[BoundaryPiece, ...]
+    segments: tuple[BoundarySegment, ...]
     corners: tuple[SingularCorner, ...]
     holes: tuple[tuple[Array, float, float], ...]
     size: float
@@ -60,14 +60,14 @@ class PlaneBoundary:
 
     @property
     def length(self) -> float:
-        return float(sum(piece.length for piece in self.pieces))
+        return float(sum(segment.length for segment in self.segments))
 
     def kind_changes(self, corner: int) -> bool:
         """Whether the sides that meet at a corner have conditions on different derivatives."""
         kinds = {
-            frozenset((jet.field, jet.order) for term in piece.terms for jet in term.expression.jets)
-            for piece in self.pieces
-            if corner >= 0 and corner in piece.corners
+            frozenset((jet.field, jet.order) for term in segment.terms for jet in term.expression.jets)
+            for segment in self.segments
+            if corner >= 0 and corner in segment.corners
         }
         return len(kinds) > 1
 
@@ -105,31 +105,33 @@ def plane_boundary(
     sides = stated_sides(domain, terms, conditions)
     if isinstance(sides, str):
         return sides
-    pieces = [BoundaryPiece(own, family, k, form) for arcs, own in sides for family in arcs for k in range(len(family))]
-    return assembled_boundary(domain, pieces, form)
+    segments = [
+        BoundarySegment(own, family, k, form) for arcs, own in sides for family in arcs for k in range(len(family))
+    ]
+    return assembled_boundary(domain, segments, form)
 
 
-def assembled_boundary(domain: PlaneSet, pieces: list[BoundaryPiece], form: CanonicalForm) -> PlaneBoundary | str:
-    """Pieces that follow each other, joined to closed curves with their corners; a reason where they do not."""
-    ends = np.array([form.to(piece.place(np.array([0.0, 1.0]))) for piece in pieces])
-    size = float(np.ptp(ends.reshape(-1, 2), axis=0).max() + max(p.length for p in pieces))
+def assembled_boundary(domain: PlaneSet, segments: list[BoundarySegment], form: CanonicalForm) -> PlaneBoundary | str:
+    """Segments that follow each other, joined to closed curves with their corners; a reason where they do not."""
+    ends = np.array([form.to(segment.place(np.array([0.0, 1.0]))) for segment in segments])
+    size = float(np.ptp(ends.reshape(-1, 2), axis=0).max() + max(p.length for p in segments))
     follower = []
-    for k in range(len(pieces)):
+    for k in range(len(segments)):
         away = np.linalg.norm(ends[:, 0] - ends[k, 1], axis=1)
         nearest = int(np.argmin(away))
         if away[nearest] > JOINED_ENDS * size:
             return "the boundary does not close"
         follower.append(nearest)
-    if sorted(follower) != list(range(len(pieces))):
+    if sorted(follower) != list(range(len(segments))):
         return "the boundary touches itself"
-    return _assembled(domain, pieces, follower, form)
+    return _assembled(domain, segments, follower, form)
 
 
 def _assembled(
-    domain: PlaneSet, pieces: list[BoundaryPiece], follower: list[int], form: CanonicalForm
+    domain: PlaneSet, segments: list[BoundarySegment], follower: list[int], form: CanonicalForm
 ) -> PlaneBoundary | str:
     loops: list[list[int]] = []
-    left = set(range(len(pieces)))
+    left = set(range(len(segments)))
     while left:
         first = number = min(left)
         chain = []
@@ -141,23 +143,23 @@ def _assembled(
             return "the boundary does not close"
         loops.append(chain)
     unit = (np.arange(64) + 0.5) / 64
-    outlines = [np.concatenate([form.to(pieces[k].place(unit)) for k in chain]) for chain in loops]
+    outlines = [np.concatenate([form.to(segments[k].place(unit)) for k in chain]) for chain in loops]
     areas = [_area(outline) for outline in outlines]
     outer = int(np.argmax(areas))
     if sum(area > 0 for area in areas) != 1:
         return "the domain has several parts"
     order = [outer, *(k for k in range(len(loops)) if k != outer)]
     outlines = [outlines[k] for k in order]
-    home = {piece: number for number, k in enumerate(order) for piece in loops[k]}
+    home = {segment: number for number, k in enumerate(order) for segment in loops[k]}
     size = float(np.linalg.norm(np.ptp(outlines[0], axis=0)))
     corners: list[SingularCorner] = []
-    starts, stops = [-1] * len(pieces), [-1] * len(pieces)
+    starts, stops = [-1] * len(segments), [-1] * len(segments)
     for k, then in enumerate(follower):
-        found = _singular(domain, pieces[k], pieces[then], form, size, home[k])
+        found = _singular(domain, segments[k], segments[then], form, size, home[k])
         if found is not None:
             stops[k] = starts[then] = len(corners)
             corners.append(found)
-    made = tuple(replace(piece, corners=(starts[k], stops[k]), loop=home[k]) for k, piece in enumerate(pieces))
+    made = tuple(replace(segment, corners=(starts[k], stops[k]), loop=home[k]) for k, segment in enumerate(segments))
     holes = []
     for outline in outlines[1:]:
         middle = _centroid(outline)
@@ -182,13 +184,13 @@ def _centroid(loop: Array) -> Array:
 
 
 def _singular(
-    domain: PlaneSet, arriving: BoundaryPiece, leaving: BoundaryPiece, form: CanonicalForm, size: float, loop: int
+    domain: PlaneSet, arriving: BoundarySegment, leaving: BoundarySegment, form: CanonicalForm, size: float, loop: int
 ) -> SingularCorner | None:
     into = arriving.slopes(np.array([1.0]))[0]
     out = leaving.slopes(np.array([0.0]))[0]
     into, out = into / np.linalg.norm(into), out / np.linalg.norm(out)
     turn = float(np.arctan2(into[0] * out[1] - into[1] * out[0], into @ out))
-    before, after = ([term.expression.formula for term in piece.terms] for piece in (arriving, leaving))
+    before, after = ([term.expression.formula for term in segment.terms] for segment in (arriving, leaving))
     same = before == after
     if abs(turn) <= SMOOTH_JOIN_ANGLE and same:
         return None

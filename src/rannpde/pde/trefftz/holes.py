@@ -88,7 +88,7 @@ def hole_rows(law: PlaneLaw, conditions: Sequence[ConditionPoints]) -> dict[int,
     """Hole → the rows (R,) of its conditions, where rows follow each other as conditions do."""
     groups = np.concatenate([condition.groups for condition in conditions]).astype(int) - len(law.boundary.corners)
     found: dict[int, list[Array]] = {}
-    for number, piece in enumerate(law.boundary.pieces):
-        if piece.loop:
-            found.setdefault(piece.loop - 1, []).append(np.flatnonzero(groups == number))
+    for number, segment in enumerate(law.boundary.segments):
+        if segment.loop:
+            found.setdefault(segment.loop - 1, []).append(np.flatnonzero(groups == number))
     return {hole: np.concatenate(rows) for hole, rows in found.items()}

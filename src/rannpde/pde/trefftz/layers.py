@@ -21,9 +21,9 @@ def layer_directions(law: PlaneLaw, count: int, rng: np.random.Generator) -> Arr
     """
     k, drift = law.form.wave_number, law.form.drift
     turns = []
-    for piece in law.boundary.pieces:
-        if piece.loop == 0 and piece.straight:
-            slope = piece.slopes(np.array([0.5]))[0]
+    for segment in law.boundary.segments:
+        if segment.loop == 0 and segment.straight:
+            slope = segment.slopes(np.array([0.5]))[0]
             normal = np.array([slope[1], -slope[0]]) / np.linalg.norm(slope)
             along = drift @ normal
             length = -along + np.sqrt(max(along**2 + k**2 - drift @ drift, 0.0))
@@ -42,12 +42,12 @@ def layer_directions(law: PlaneLaw, count: int, rng: np.random.Generator) -> Arr
 def side_frequencies(law: PlaneLaw, resolution: PlaneResolution) -> list[Array]:
     """λ (K, 2), canonical, of the exponentials of all straight sides; parallel ones of one length share theirs."""
     sides: dict[tuple[float, float], tuple[Array, int]] = {}
-    for piece, count in zip(law.boundary.pieces, resolution.sources, strict=True):
-        if count and piece.straight:
-            slope = piece.slopes(np.array([0.5]))[0]
+    for segment, count in zip(law.boundary.segments, resolution.sources, strict=True):
+        if count and segment.straight:
+            slope = segment.slopes(np.array([0.5]))[0]
             along = slope / np.linalg.norm(slope)
-            same = next((k for k, (other, _) in sides.items() if _parallel(k[1], piece.length, along, other)), None)
-            key = same or (float(len(sides)), piece.length)
+            same = next((k for k, (other, _) in sides.items() if _parallel(k[1], segment.length, along, other)), None)
+            key = same or (float(len(sides)), segment.length)
             sides[key] = (along, max(count, sides[key][1] if key in sides else 0))
     return [_across(law, along, length, count) for (_, length), (along, count) in sides.items()]
 

@@ -122,8 +122,8 @@ class Trefftz:
         if isinstance(setting, TrefftzSetting) and setting.boundary is None:
             return _drawbacks_in_space(problem, setting.form)
         for boundary in setting.feature_boundaries:
-            form = boundary.pieces[0].form
-            bent = any(not piece.straight for piece in boundary.pieces)
+            form = boundary.segments[0].form
+            bent = any(not segment.straight for segment in boundary.segments)
             if form.kappa < 0 and bent and form.wave_number * boundary.radius > 10 * self.tuning.layers:
                 return ("layers along curved sides are thinner than its features resolve",)
         if isinstance(setting, CellsSetting) and setting.crossings:
@@ -223,7 +223,7 @@ def _failed(problem: Problem, form: CanonicalForm, reason: str) -> TrefftzResult
 
 def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
     """Whether an output of the problem is the value of a derivative at a corner."""
-    corners = [boundary.pieces[0].form.back(corner.point[None, :])[0] for corner in boundary.corners]
+    corners = [boundary.segments[0].form.back(corner.point[None, :])[0] for corner in boundary.corners]
     asked = [
         np.asarray(output.at, dtype=float)
         for name, output in problem.outputs.items()

@@ -12,17 +12,17 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.tolerance import MUCH_SMALLER
-from rannpde.pde.trefftz.pieces import cell_lengths, clustered
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.segments import cell_lengths, clustered
 
 if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 
 
 @dataclass(frozen=True, eq=False)
-class PiecePoints:
-    """Collocation points x (M, 2) of one piece of the boundary, with weights, scales and groups as ``ConditionPoints``
-    has them."""
+class SegmentPoints:
+    """Collocation points x (M, 2) of one segment of the boundary; weights, scales and groups as ``ConditionPoints`` has
+    them."""
 
     number: int
     units: Array
@@ -38,54 +38,54 @@ def plane_conditions(
     """Collocation points of all conditions; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
     return [
         ConditionPoints(term, one.points, one.weights, one.scales, one.groups)
-        for one in piece_points(law, resolution, shift, factor)
-        for term in law.boundary.pieces[one.number].terms
+        for one in segment_points(law, resolution, shift, factor)
+        for term in law.boundary.segments[one.number].terms
     ]
 
 
-def piece_points(
+def segment_points(
     law: PlaneLaw, resolution: PlaneResolution, shift: float, factor: float = 1.0
-) -> Iterator[PiecePoints]:
-    """The collocation points of all pieces that are no images of others."""
+) -> Iterator[SegmentPoints]:
+    """The collocation points of all segments that are no images of others."""
     total = law.boundary.length
-    outer = sum(piece.length for piece in law.boundary.pieces if piece.loop == 0)
+    outer = sum(segment.length for segment in law.boundary.segments if segment.loop == 0)
     # the two roots across a layer are alike along its side, and take half as many rows again to be told apart
     rows = law.tuning.oversampling * (1.5 if law.layered else 1.0)
     points_of_corners = np.array([corner.point for corner in law.boundary.corners]).reshape(-1, 2)
-    for number, piece in enumerate(law.boundary.pieces):
-        if piece.image is not None:  # its conditions hold by symmetry
+    for number, segment in enumerate(law.boundary.segments):
+        if segment.image is not None:  # its conditions hold by symmetry
             continue
-        loop = piece.loop
-        around = outer if loop == 0 else sum(p.length for p in law.boundary.pieces if p.loop == loop)
+        loop = segment.loop
+        around = outer if loop == 0 else sum(p.length for p in law.boundary.segments if p.loop == loop)
         degree = resolution.regular * around / outer  # what varies over the whole domain varies as much along a hole
         degree = degree if loop == 0 else max(resolution.holes[loop - 1], degree)
-        share = piece.length / around
+        share = segment.length / around
         wanted = rows * ((2 * degree + 1) * share + resolution.sources[number])
-        wanted += 8 if max(piece.corners) >= 0 else 8 * share
-        if law.layered and piece.straight:
+        wanted += 8 if max(segment.corners) >= 0 else 8 * share
+        if law.layered and segment.straight:
             wanted += rows * resolution.sources[number]
         if law.form.kappa > 0:
-            wanted = max(wanted, law.form.wave_number * piece.length)  # two points for π
-        crowds = [resolution.corners[c] + len(law.powers[c]) if c >= 0 else 0 for c in piece.corners]
-        layered = law.layered and max(piece.corners) >= 0
+            wanted = max(wanted, law.form.wave_number * segment.length)  # two points for π
+        crowds = [resolution.corners[c] + len(law.powers[c]) if c >= 0 else 0 for c in segment.corners]
+        layered = law.layered and max(segment.corners) >= 0
         levels = max(rows * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
         ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
         width = 1 / law.form.wave_number if layered else 0.0
-        units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
-        points = piece.place(units)
-        weights = np.sqrt(cell_lengths(piece, units) / total)
+        units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, segment, shift, width)
+        points = segment.place(units)
+        weights = np.sqrt(cell_lengths(segment, units) / total)
         scales, groups = np.full(len(units), law.boundary.radius), np.full(len(units), number)
         groups = groups + len(law.boundary.corners)
         here = law.form.to(points)
-        for corner in piece.corners:
+        for corner in segment.corners:
             if corner >= 0 and law.boundary.corners[corner].singular:
                 away = np.linalg.norm(here - points_of_corners[corner], axis=1)
                 scales = np.minimum(scales, np.sqrt(law.boundary.radius * np.maximum(away, 1e-15 * law.boundary.size)))
-                groups = np.where(away < 0.25 * piece.length, corner, groups)
+                groups = np.where(away < 0.25 * segment.length, corner, groups)
         if law.form.kappa:
             scales = np.minimum(scales, 1 / law.form.wave_number)
         scales = scales * float(np.abs(np.linalg.inv(law.form.matrix)).max())
-        yield PiecePoints(number, units, points, weights, scales, groups)
+        yield SegmentPoints(number, units, points, weights, scales, groups)
 
 
 def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
@@ -98,16 +98,16 @@ def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
     depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
     points, shares = [], []
     area = law.domain.measure * float(np.linalg.det(law.form.matrix))
-    for piece in law.boundary.pieces:
-        count = max(4, ceil(30 * piece.length / law.boundary.length))
-        ends = (piece.corners[0] >= 0, piece.corners[1] >= 0)
-        unit = clustered(count, 9, ends, piece, 0.5, 1 / law.form.wave_number)
-        slopes = piece.slopes(unit)
+    for segment in law.boundary.segments:
+        count = max(4, ceil(30 * segment.length / law.boundary.length))
+        ends = (segment.corners[0] >= 0, segment.corners[1] >= 0)
+        unit = clustered(count, 9, ends, segment, 0.5, 1 / law.form.wave_number)
+        slopes = segment.slopes(unit)
         speed = np.linalg.norm(slopes, axis=1)
         inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
-        here = law.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
+        here = law.form.to(segment.place(unit))[:, None] + depth[:, None] * inward[:, None]
         points.append(here.reshape(-1, 2))
-        shares.append((cell_lengths(piece, unit)[:, None] * thick / area).ravel())
+        shares.append((cell_lengths(segment, unit)[:, None] * thick / area).ravel())
     found = law.form.back(np.concatenate(points))
     kept = law.domain.contains(found)
     return found[kept], np.concatenate(shares)[kept]

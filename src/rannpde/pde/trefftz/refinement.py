@@ -46,15 +46,15 @@ def plane_refined(
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
             smooth = max(smooth, 1.4) if law.layered else smooth  # exponentials serve corners too
-    for k, piece in enumerate(law.boundary.pieces):
+    for k, segment in enumerate(law.boundary.segments):
         error = errors.get(first + k, 0.0)
         if error <= target:
             continue
         grow = _growth(law, error, target, 1)
         grow = min(grow, 1.4) if law.layered else grow
-        if piece.loop and law.round_hole(piece.loop - 1):
-            most = min(wanted.get(piece.loop - 1, np.inf), grow * resolution.holes[piece.loop - 1])
-            holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(most))
+        if segment.loop and law.round_hole(segment.loop - 1):
+            most = min(wanted.get(segment.loop - 1, np.inf), grow * resolution.holes[segment.loop - 1])
+            holes[segment.loop - 1] = max(holes[segment.loop - 1], ceil(most))
         else:
             smooth = max(smooth, grow)
         if sources[k] or slow:

@@ -192,7 +192,7 @@ def _iterate(
         resolution,
         corners=tuple(law.poles if corner.loop else 0 for corner in law.boundary.corners),
         sources=tuple(
-            0 if piece.loop == 0 else n for piece, n in zip(law.boundary.pieces, resolution.sources, strict=True)
+            0 if segment.loop == 0 else n for segment, n in zip(law.boundary.segments, resolution.sources, strict=True)
         ),
     )
     before = np.inf
@@ -251,8 +251,8 @@ def _rows(
 ) -> tuple[Array, Array, Array, Array]:
     """Complex matrix, right-hand side, weights and groups of the condition on the obstacles."""
     k, matrices, sides, weights, groups = features.wave_number, [], [], [], []
-    for piece, stated in zip(law.boundary.pieces, law.conditions(resolution, shift, factor), strict=True):
-        if piece.loop == 0:
+    for segment, stated in zip(law.boundary.segments, law.conditions(resolution, shift, factor), strict=True):
+        if segment.loop == 0:
             continue
         wave = np.exp(1j * k * stated.points @ direction)
         if condition == "soft":

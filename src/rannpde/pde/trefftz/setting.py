@@ -99,7 +99,7 @@ def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
     if isinstance(boundary, str):
         return boundary
     if model is not None and model.system == "elastic" and boundary.corners:
-        condition = condition_without_energy(boundary.pieces, model, problem.vocabulary)
+        condition = condition_without_energy(boundary.segments, model, problem.vocabulary)
         if condition is not None:
             return f"condition {condition!r} is none on tractions, without which singular features at corners are free"
     sourceless = all(equation.load == 0 for equation in equations)

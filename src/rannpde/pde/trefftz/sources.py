@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
@@ -39,26 +39,37 @@ class SourceFamily(CanonicalFamily):
     def canonical(self, points: Array, index: MultiIndex) -> Array:
         found = np.empty((len(points), self.columns))
         for rows in row_blocks(len(points), block_rows(8 * self.columns)):
-            found[rows] = self._evaluated(points[rows], index)
+            found[rows] = next(self._evaluated(points[rows], [index]))
         return found
 
-    def _evaluated(self, points: Array, index: MultiIndex) -> Array:
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
+        """The same for sums: functions of the radius are evaluated once for all derivatives."""
+        parts = [self.form.expanded(index) for index in indices]
+        distinct = list(dict.fromkeys(beta for part in parts for beta in part))
+        here, sums = self.form.to(points), np.empty((len(distinct), len(points)))
+        for rows in row_blocks(len(points), block_rows(8 * self.columns)):
+            for number, table in enumerate(self._evaluated(here[rows], distinct)):
+                sums[number, rows] = table @ weights
+        known = dict(zip(distinct, sums, strict=True))
+        return [np.sum([value * known[beta] for beta, value in part.items()], axis=0)[:, None] for part in parts]
+
+    def _evaluated(self, points: Array, indices: Sequence[MultiIndex]) -> Iterator[Array]:
+        """∂^index (M, N) of all features, for every index."""
         radius = np.maximum(cdist(points, self.sources), 1e-150)
-        most = sum(index) + int(self.moments.sum(axis=1).max())
+        most = max(map(sum, indices)) + int(self.moments.sum(axis=1).max())
         gaps: list[Array] = []
         if most or self.form.moves:
             gaps = [points[:, axis, None] - self.sources[:, axis] for axis in range(points.shape[1])]
         radial = self._radial(radius, gaps, most)
-        found = []
-        for moment in self.moments.astype(int):
-            together = tuple((np.array(index) + moment).tolist())
-            order = int(moment.sum())
-            found.append(derived(gaps, radial, together))
-            if order:
-                found[-1] = (-self.lengths) ** order * found[-1]
-        if len(found) == 1:
-            return found[0]
-        return np.stack(found, axis=2).reshape(len(points), self.columns)
+        for index in indices:
+            found = []
+            for moment in self.moments.astype(int):
+                together = tuple((np.array(index) + moment).tolist())
+                order = int(moment.sum())
+                found.append(derived(gaps, radial, together))
+                if order:
+                    found[-1] = (-self.lengths) ** order * found[-1]
+            yield found[0] if len(found) == 1 else np.stack(found, axis=2).reshape(len(points), self.columns)
 
     def _radial(self, radius: Array, gaps: Sequence[Array], most: int) -> list[Array]:
         """(1/r d/dr)^j G, j = 0 … most, times exp(-drift·(y - s))."""

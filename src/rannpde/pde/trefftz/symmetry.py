@@ -30,9 +30,9 @@ from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, assembled_boundary
 from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.pieces import AxisImage, BoundaryPiece
 from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
 from rannpde.pde.trefftz.rows import condition_coefficients
+from rannpde.pde.trefftz.segments import AxisImage, BoundarySegment
 from rannpde.rounding import ROUNDED
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
@@ -199,36 +199,40 @@ def _mirrors(
     Only those with an end where the kind of condition changes: elsewhere nothing is gained.
     """
     found = []
-    outline = np.concatenate([piece.place(np.linspace(0, 1, 33)) for piece in boundary.pieces])
+    outline = np.concatenate([segment.place(np.linspace(0, 1, 33)) for segment in boundary.segments])
     slack = JOINED_ENDS * float(np.ptp(outline, axis=0).max())
     for axis in (0, 1):
         for place in (float(outline[:, axis].min()), float(outline[:, axis].max())):
-            own = [p for p in boundary.pieces if np.abs(p.place(np.linspace(0, 1, 5))[:, axis] - place).max() <= slack]
-            if not own or not any(boundary.kind_changes(corner) for piece in own for corner in piece.corners):
+            own = [
+                p for p in boundary.segments if np.abs(p.place(np.linspace(0, 1, 5))[:, axis] - place).max() <= slack
+            ]
+            if not own or not any(boundary.kind_changes(corner) for segment in own for corner in segment.corners):
                 continue
             for parity in (1, -1):
                 mirror = Mirror(axis, place, _signs(axis, parity, fields, model))
-                continued = all(_continues(piece.terms, piece.place(MIRROR_SAMPLES), mirror, words) for piece in own)
+                continued = all(
+                    _continues(segment.terms, segment.place(MIRROR_SAMPLES), mirror, words) for segment in own
+                )
                 if continued and _smooth_ends(boundary, own, mirror, words):
                     found.append(mirror)
     return found
 
 
-def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundaryPiece], mirror: Mirror, words: Vocabulary) -> bool:
+def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundarySegment], mirror: Mirror, words: Vocabulary) -> bool:
     """Whether the conditions of sides that meet the mirror at a right angle continue smoothly to their images.
 
     On the image, the coefficient of a derivative has the sign of that derivative under reflection, and the data are the
     same, or all of these change their signs. Each must be smooth as a function of the distance along the side then:
     u = x beside ∂_x u = 0 is not, since it becomes |x|.
     """
-    corners = {corner for piece in own for corner in piece.corners if corner >= 0}
-    for piece in boundary.pieces:
-        for end, corner in enumerate(piece.corners):
-            if piece in own or corner not in corners:
+    corners = {corner for segment in own for corner in segment.corners if corner >= 0}
+    for segment in boundary.segments:
+        for end, corner in enumerate(segment.corners):
+            if segment in own or corner not in corners:
                 continue
             units = np.array([0.0, END_STEP, 2 * END_STEP])
-            points = piece.place(units if end == 0 else 1 - units)
-            for term in piece.terms:
+            points = segment.place(units if end == 0 else 1 - units)
+            for term in segment.terms:
                 jets, table = condition_coefficients([term], points, words)
                 signs = np.array([1 if not _odd(jet, mirror, words) else -1 for jet in jets] + [1])
                 rows = table[:, 0]
@@ -280,16 +284,16 @@ def _odd(jet: Jet, mirror: Mirror, words: Vocabulary) -> bool:
 
 
 def _unfolding(domain: Domain, boundary: PlaneBoundary, form: CanonicalForm, group: MirrorGroup) -> Unfolding | None:
-    """The pieces that are no mirrors with all their images, joined to the boundary of the unfolded domain."""
+    """The segments that are no mirrors with all their images, joined to the boundary of the unfolded domain."""
     slack = JOINED_ENDS * boundary.size
-    left = [piece for piece in boundary.pieces if not any(_lies_on(piece, one, slack) for one in group.mirrors)]
-    pieces: list[BoundaryPiece] = []
+    left = [segment for segment in boundary.segments if not any(_lies_on(segment, one, slack) for one in group.mirrors)]
+    segments: list[BoundarySegment] = []
     for image, _ in group.images:
-        pieces += [replace(piece, image=image if image.flips else None) for piece in left]
+        segments += [replace(segment, image=image if image.flips else None) for segment in left]
     whole = UnfoldedDomain(domain, group)
-    joined = assembled_boundary(whole, pieces, form)
+    joined = assembled_boundary(whole, segments, form)
     return None if isinstance(joined, str) else Unfolding(group, whole, joined)
 
 
-def _lies_on(piece: BoundaryPiece, mirror: Mirror, slack: float) -> bool:
-    return bool(np.abs(piece.place(np.linspace(0, 1, 5))[:, mirror.axis] - mirror.place).max() <= slack)
+def _lies_on(segment: BoundarySegment, mirror: Mirror, slack: float) -> bool:
+    return bool(np.abs(segment.place(np.linspace(0, 1, 5))[:, mirror.axis] - mirror.place).max() <= slack)

@@ -14,9 +14,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.statement.vocabulary import Vocabulary
-from rannpde.pde.trefftz.pieces import BoundaryPiece
 from rannpde.pde.trefftz.potentials import PotentialModel
 from rannpde.pde.trefftz.rows import condition_coefficients
+from rannpde.pde.trefftz.segments import BoundarySegment
 from rannpde.rounding import COMPUTED
 
 
@@ -30,17 +30,19 @@ def traction_rows(normal: Array, stiffness: float) -> Array:
     return np.array([[(lame + 2) * x, y, y, lame * x], [lame * y, x, x, (lame + 2) * y]])
 
 
-def condition_without_energy(pieces: Sequence[BoundaryPiece], model: PotentialModel, words: Vocabulary) -> str | None:
+def condition_without_energy(
+    segments: Sequence[BoundarySegment], model: PotentialModel, words: Vocabulary
+) -> str | None:
     """The name of the first condition with derivatives that are no combination of the tractions; None without one."""
     stiffness = 1.0 / (0.5 * model.alpha - 1.0)
-    for piece in pieces:
-        if not any(jet.order for term in piece.terms for jet in term.expression.jets):
+    for segment in segments:
+        if not any(jet.order for term in segment.terms for jet in term.expression.jets):
             continue
         middle = np.array([0.5])
-        along = piece.slopes(middle)[0]
+        along = segment.slopes(middle)[0]
         tractions = traction_rows(np.array([along[1], -along[0]]) / np.linalg.norm(along), stiffness)
-        jets, table = condition_coefficients(piece.terms, piece.place(middle), words)
-        for term, row in zip(piece.terms, table[0], strict=True):
+        jets, table = condition_coefficients(segment.terms, segment.place(middle), words)
+        for term, row in zip(segment.terms, table[0], strict=True):
             slopes = np.zeros(4)
             for jet, value in zip(jets, row, strict=False):
                 if jet.order:

@@ -29,7 +29,7 @@ class BoundarySamples:
     """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
 
     def __init__(self, problem: Problem, boundary: CanonicalBoundary, conditions: Sequence[ConditionPoints]) -> None:
-        form = boundary.pieces[0].form
+        form = boundary.segments[0].form
         scale = float(form.matrix[0, 0])
         self.points = np.concatenate([condition.points for condition in conditions])
         self.starts = np.cumsum([len(condition.points) for condition in conditions])[:-1]

@@ -55,7 +55,7 @@ class ModeCluster:
         self.of, self.count, self.reach, self.inside = of, len(kappas), reach, inside
         self.first = np.sort(kappas)
         self.modes: list[tuple[float, float, TrefftzNetwork]] = []
-        self.scale = float(of.boundary.pieces[0].form.matrix[0, 0])
+        self.scale = float(of.boundary.segments[0].form.matrix[0, 0])
         self.area = of.problem.domain.measure * self.scale**of.problem.domain.dim
 
     def solve(self, resolution: Any) -> bool:

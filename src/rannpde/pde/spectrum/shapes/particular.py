@@ -103,7 +103,7 @@ class ParticularSolutions:
             if problem.domain.dim == 2
             else solid_boundary(problem.domain, stated.constraints, zero)
         )
-        if isinstance(boundary, str) or any(condition_kind(piece.term) is None for piece in boundary.pieces):
+        if isinstance(boundary, str) or any(condition_kind(segment.term) is None for segment in boundary.segments):
             return None
         found = cls(stated, boundary, one.kappa - zero.kappa, zero.kappa, tol, rng, monitor)
         return None if any(found.poles((1,) * len(boundary.corners))) else found  # poles do not end at the corner
@@ -111,12 +111,12 @@ class ParticularSolutions:
     @property
     def clamped(self) -> bool:
         """Whether u = 0 on the whole boundary."""
-        return all(condition_kind(piece.term) == 0 for piece in self.boundary.pieces)
+        return all(condition_kind(segment.term) == 0 for segment in self.boundary.segments)
 
     @property
     def free(self) -> bool:
         """Whether ∂ₙu = 0 on the whole boundary."""
-        return self.plain and all(condition_kind(piece.term) == 1 for piece in self.boundary.pieces)
+        return self.plain and all(condition_kind(segment.term) == 1 for segment in self.boundary.segments)
 
     def refined(self, values: Array, errors: Array) -> RefinedModes | None:
         """Approximate eigenvalues to the tolerance; None where that was not reached or they moved beyond their errors.
@@ -156,8 +156,8 @@ class ParticularSolutions:
         """Poles at corners, none where modes are analytic: where an odd or even reflection continues them."""
         found = []
         for number, (count, corner) in enumerate(zip(counts, self.boundary.corners, strict=True)):
-            kinds = {condition_kind(piece.term) for piece in self.boundary.pieces if number in piece.corners}
-            straight = all(piece.straight for piece in self.boundary.pieces if number in piece.corners)
+            kinds = {condition_kind(segment.term) for segment in self.boundary.segments if number in segment.corners}
+            straight = all(segment.straight for segment in self.boundary.segments if number in segment.corners)
             waves = np.pi / corner.angle * (1.0 if len(kinds) == 1 else 0.5)
             analytic = straight and abs(waves - round(waves)) <= 1e-9 * waves and round(waves) > 0
             found.append(0 if analytic and self.plain else count)
@@ -166,7 +166,7 @@ class ParticularSolutions:
     @property
     def plain(self) -> bool:
         """Whether all conditions are u = 0 or ∂ₙu = 0, which reflections keep."""
-        return all(len({jet.order for jet in piece.term.expression.jets}) == 1 for piece in self.boundary.pieces)
+        return all(len({jet.order for jet in segment.term.expression.jets}) == 1 for segment in self.boundary.segments)
 
     def first(self, law: PlaneLaw | SpaceLaw) -> Any:
         """Poles at all corners that need them, and sources behind straight sides where holes are reflected.
@@ -180,20 +180,20 @@ class ParticularSolutions:
         assert isinstance(self.boundary, PlaneBoundary)
         sources = list(found.sources)
         unit = (np.arange(48) + 0.5) / 48
-        holes = [law.form.to(piece.place(unit)) for piece in self.boundary.pieces if piece.loop]
-        for number, piece in enumerate(self.boundary.pieces):
-            if piece.loop == 0 and piece.straight and holes:
-                side = law.form.to(piece.place(unit))
+        holes = [law.form.to(segment.place(unit)) for segment in self.boundary.segments if segment.loop]
+        for number, segment in enumerate(self.boundary.segments):
+            if segment.loop == 0 and segment.straight and holes:
+                side = law.form.to(segment.place(unit))
                 gap = min(float(np.linalg.norm(side[:, None] - hole, axis=2).min()) for hole in holes)
-                sources[number] = ceil(law.tuning.offset * piece.length / gap)
+                sources[number] = ceil(law.tuning.offset * segment.length / gap)
         return replace(found, corners=corners, sources=tuple(sources))
 
     def law(self, kappa: float) -> PlaneLaw | SpaceLaw:
         """Of the features for this κ."""
-        form = replace(self.boundary.pieces[0].form, kappa=kappa, zeroth=kappa)
+        form = replace(self.boundary.segments[0].form, kappa=kappa, zeroth=kappa)
         domain, tuning = self.problem.domain, TrefftzTuning()
         if isinstance(self.boundary, SolidBoundary):
-            terms = tuple(piece.term for piece in self.boundary.pieces)
+            terms = tuple(segment.term for segment in self.boundary.segments)
             return SpaceLaw(domain, terms, form, self.tol, tuning)
         return PlaneLaw(domain, self.boundary, form, self.tol, tuning, self.problem.vocabulary)
 
@@ -216,7 +216,7 @@ class ParticularSolutions:
         """
         inside = self.problem.domain.sample(SIGN_POINTS, rng=self.rng)
         dim = self.problem.domain.dim
-        scale = float(self.boundary.pieces[0].form.matrix[0, 0])
+        scale = float(self.boundary.segments[0].form.matrix[0, 0])
         unit = (np.pi, 4 * np.pi / 3)[dim - 2]
         radius = (self.problem.domain.measure * scale**dim / unit) ** (1 / dim)
         zero = (jn_zeros(0, 1)[0], np.pi)[dim - 2]

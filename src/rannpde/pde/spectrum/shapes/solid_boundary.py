@@ -15,7 +15,7 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 
 @dataclass(frozen=True, eq=False)
 class SolidSide:
-    """One side with its condition; the names are those of pieces of plane boundaries."""
+    """One side with its condition; the names are those of segments of plane boundaries."""
 
     term: Term
     form: CanonicalForm
@@ -28,7 +28,7 @@ class SolidSide:
 class SolidBoundary:
     """All sides; length : the area of the boundary, canonical; radius : of the domain about its middle, canonical."""
 
-    pieces: tuple[SolidSide, ...]
+    segments: tuple[SolidSide, ...]
     length: float
     radius: float
     corners: tuple[()] = ()

@@ -2,7 +2,7 @@
 
 The method is that of least squares of jumps (Monk and Wang, 1999; Stojek, 1998): all features satisfy the equation in
 their cell, and the weights minimise what is missed of the conditions on the boundary and of the continuity of values
-and fluxes across faces. Each cell is refined by the errors at its own pieces.
+and fluxes across faces. Each cell is refined by the errors at its own segments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import JOINED_ENDS
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.parts import ParticularPart
-from rannpde.pde.trefftz.plane_points import PiecePoints, piece_points
+from rannpde.pde.trefftz.plane_points import SegmentPoints, segment_points
 from rannpde.pde.trefftz.rows import (
     ConditionPoints,
     FacePoints,
@@ -46,7 +46,7 @@ Resolutions = tuple[PlaneResolution, ...]
 
 @dataclass(frozen=True, eq=False)
 class CellsDiscretisation:
-    """laws, faces : of each cell, and the dividing curve of each of its pieces; conditions : (curve, first cell) →
+    """laws, faces : of each cell, and the dividing curve of each of its segments; conditions : (curve, first cell) →
     what is continuous; parts : of each cell, the particular solutions of all fields."""
 
     arrangement: Arrangement
@@ -156,8 +156,10 @@ class CellsDiscretisation:
         self, resolution: Resolutions, shift: float, factor: float
     ) -> tuple[list[list[ConditionPoints]], list[FacePoints]]:
         """Points of the conditions of each cell, and of all faces."""
-        sampled = [list(piece_points(law, own, shift, factor)) for law, own in zip(self.laws, resolution, strict=True)]
-        length = sum(piece.length for law in self.laws for piece in law.boundary.pieces if piece.terms)
+        sampled = [
+            list(segment_points(law, own, shift, factor)) for law, own in zip(self.laws, resolution, strict=True)
+        ]
+        length = sum(segment.length for law in self.laws for segment in law.boundary.segments if segment.terms)
         homes = [int(self.arrangement.locate(pin.points)[0]) for pin in self.pins]
         conditions = []
         for number, law in enumerate(self.laws):
@@ -165,7 +167,7 @@ class CellsDiscretisation:
             own = [
                 ConditionPoints(term, one.points, share * one.weights, one.scales, self._group(number, one.groups))
                 for one in sampled[number]
-                for term in law.boundary.pieces[one.number].terms
+                for term in law.boundary.segments[one.number].terms
             ]
             conditions.append(own + [pin for pin, home in zip(self.pins, homes, strict=True) if home == number])
         return conditions, self._face_points(sampled, length)
@@ -182,10 +184,10 @@ class CellsDiscretisation:
 
     @property
     def _offsets(self) -> Array:
-        sizes = [len(law.boundary.corners) + len(law.boundary.pieces) for law in self.laws]
+        sizes = [len(law.boundary.corners) + len(law.boundary.segments) for law in self.laws]
         return np.concatenate([[0], np.cumsum(sizes)])
 
-    def _face_points(self, sampled: Sequence[Sequence[PiecePoints]], length: float) -> list[FacePoints]:
+    def _face_points(self, sampled: Sequence[Sequence[SegmentPoints]], length: float) -> list[FacePoints]:
         """The points of each face, from the cell that has more of them there."""
         found = []
         for curve, cell in self.conditions:
@@ -200,7 +202,7 @@ class CellsDiscretisation:
             k = (cell, other)[chosen]
             law = self.laws[k]
             for one in both[chosen]:
-                slopes = np.linalg.solve(law.form.matrix, law.boundary.pieces[one.number].slopes(one.units).T).T
+                slopes = np.linalg.solve(law.form.matrix, law.boundary.segments[one.number].slopes(one.units).T).T
                 normals = np.stack([slopes[:, 1], -slopes[:, 0]], axis=1)
                 normals *= (-1) ** chosen / np.linalg.norm(normals, axis=1, keepdims=True)
                 weights = one.weights * np.sqrt(law.boundary.length / length)
@@ -208,7 +210,7 @@ class CellsDiscretisation:
                 found.append(FacePoints((cell, other), curve, one.points, normals, weights, one.scales, groups))
         return found
 
-    def _beside(self, cell: int, one: PiecePoints, other: int) -> bool:
+    def _beside(self, cell: int, one: SegmentPoints, other: int) -> bool:
         curve = self.faces[cell][one.number]
         return curve >= 0 and self.arrangement.neighbour(cell, curve) == other
 
@@ -255,7 +257,7 @@ class CellsDiscretisation:
         return tuple(found)
 
     def _across(self, cell: int, other: int | None, curve: int, errors: Mapping[int, float]) -> dict[int, float]:
-        """Errors that were charged to the pieces of the other cell at a face, as errors of the pieces of this one."""
+        """Errors that were charged to segments of the other cell at a face, as errors of the segments of this one."""
         assert other is not None
         first = [len(self.laws[k].boundary.corners) for k in (cell, other)]
         theirs = [

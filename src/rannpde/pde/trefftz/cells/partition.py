@@ -15,7 +15,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
 from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, assembled_boundary, stated_sides
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.pieces import BoundaryPiece
+from rannpde.pde.trefftz.segments import BoundarySegment
 
 AROUND = 64
 """Points of a small circle around a corner at which the cells that meet there are looked for."""
@@ -42,7 +42,7 @@ class PlaneCell:
 
 @dataclass(frozen=True, eq=False)
 class CellBoundary:
-    """A cell with its boundary; faces (pieces,) : the dividing curve of each piece, -1 on the outer boundary."""
+    """A cell with its boundary; faces (segments,) : the dividing curve of each segment, -1 on the outer boundary."""
 
     cell: PlaneCell
     boundary: PlaneBoundary
@@ -68,8 +68,8 @@ def cell_boundaries(
     found = []
     for number, form in enumerate(forms):
         cell = PlaneCell(domain, arrangement, number, float(shares[number]))
-        pieces, faces = _pieces(cell, sides, form)
-        boundary = assembled_boundary(cell, pieces, form)
+        segments, faces = _segments(cell, sides, form)
+        boundary = assembled_boundary(cell, segments, form)
         if isinstance(boundary, str):
             return f"cell {number + 1}: {boundary}"
         for curve in set(faces) - {-1}:
@@ -80,24 +80,24 @@ def cell_boundaries(
     return [replace(one, boundary=_judged(one, turns, kinds)) for one in found]
 
 
-def _pieces(
+def _segments(
     cell: PlaneCell, sides: list[tuple[list[Arcs], tuple[Term, ...]]], form: CanonicalForm
-) -> tuple[list[BoundaryPiece], list[int]]:
+) -> tuple[list[BoundarySegment], list[int]]:
     """The arcs of the outer boundary in a cell, then its faces."""
-    pieces: list[BoundaryPiece] = []
+    segments: list[BoundarySegment] = []
     inside = cell.arrangement.holds(cell.number)
     for arcs, terms in sides:
         for family in Curves(tuple(arcs)).where(inside).families:
-            pieces += [BoundaryPiece(terms, family, k, form) for k in range(len(family))]
-    faces = [-1] * len(pieces)
+            segments += [BoundarySegment(terms, family, k, form) for k in range(len(family))]
+    faces = [-1] * len(segments)
     for curve, sign in enumerate(cell.arrangement.signs[cell.number]):
         beside = cell.arrangement.holds(cell.number, curve)
         whole = cell.arrangement.arcs(curve, cell.domain.bounds)
         turned = replace(whole, sign=sign * whole.sign)
         for family in Curves((turned,)).where(_both(beside, cell.domain)).families:
-            pieces += [BoundaryPiece((), family, k, form) for k in range(len(family))]
+            segments += [BoundarySegment((), family, k, form) for k in range(len(family))]
             faces += [curve] * len(family)
-    return pieces, faces
+    return segments, faces
 
 
 def _both(beside: Callable[[Array], Array], domain: Domain) -> Callable[[Array], Array]:
@@ -111,8 +111,10 @@ def _both(beside: Callable[[Array], Array], domain: Domain) -> Callable[[Array],
 
 def _turns(domain: Domain, sides: list[tuple[list[Arcs], tuple[Term, ...]]], form: CanonicalForm) -> Array:
     """Points (M, 2) where the outer boundary has a corner, or its condition changes."""
-    pieces = [BoundaryPiece(own, family, k, form) for arcs, own in sides for family in arcs for k in range(len(family))]
-    whole = assembled_boundary(domain, pieces, form)
+    segments = [
+        BoundarySegment(own, family, k, form) for arcs, own in sides for family in arcs for k in range(len(family))
+    ]
+    whole = assembled_boundary(domain, segments, form)
     if isinstance(whole, str) or not whole.corners:
         return np.empty((0, 2))
     return form.back(np.array([corner.point for corner in whole.corners]))
@@ -121,7 +123,7 @@ def _turns(domain: Domain, sides: list[tuple[list[Arcs], tuple[Term, ...]]], for
 def _judged(one: CellBoundary, turns: Array, kinds: Sequence[object]) -> PlaneBoundary:
     """With corners at which materials do not change, and the outer boundary does not turn, as no singular ones."""
     boundary, cell = one.boundary, one.cell
-    form = boundary.pieces[0].form
+    form = boundary.segments[0].form
     angles = 2 * np.pi * (np.arange(AROUND) + 0.5) / AROUND
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     corners = []

@@ -41,7 +41,7 @@ class CellsSetting:
     @property
     def forms(self) -> list[CanonicalForm]:
         """The canonical form of each cell."""
-        return [one.boundary.pieces[0].form for one in self.boundaries]
+        return [one.boundary.segments[0].form for one in self.boundaries]
 
     @property
     def feature_boundaries(self) -> list[PlaneBoundary]:
@@ -53,8 +53,8 @@ class CellsSetting:
         """Whether interfaces between materials meet, or turn, inside of the domain."""
         for one in self.boundaries:
             inner = {number for number, corner in enumerate(one.boundary.corners) if corner.singular}
-            for face, piece in zip(one.faces, one.boundary.pieces, strict=True):
-                inner -= set(piece.corners) if face < 0 else set()
+            for face, segment in zip(one.faces, one.boundary.segments, strict=True):
+                inner -= set(segment.corners) if face < 0 else set()
             if inner:
                 return True
         return False
@@ -76,7 +76,7 @@ class CellsSetting:
         """A law for every cell, with their particular solutions."""
         words = problem.vocabulary
         laws = tuple(
-            PlaneLaw(one.cell, one.boundary, one.boundary.pieces[0].form, tol, tuning, words, self.model)
+            PlaneLaw(one.cell, one.boundary, one.boundary.segments[0].form, tol, tuning, words, self.model)
             for one in self.boundaries
         )
         own = tuple(tuple(one.part for one in cell) for cell in parts)
@@ -108,7 +108,7 @@ def dividing_lines(one: TrefftzSetting) -> list[Array]:
     holes close to each other is better served by one network, whose multipoles are seen everywhere.
     """
     boundary, form = one.features_boundary, one.form
-    outline = np.concatenate([form.to(piece.place(np.linspace(0, 1, 33))) for piece in boundary.pieces])
+    outline = np.concatenate([form.to(segment.place(np.linspace(0, 1, 33))) for segment in boundary.segments])
     low, high = outline.min(axis=0), outline.max(axis=0)
     axis = int(np.argmax(high - low))
     marks = [(corner.point[axis], corner.point[axis]) for corner in boundary.corners]

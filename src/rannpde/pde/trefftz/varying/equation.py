@@ -16,7 +16,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import constant
 from rannpde.pde.trefftz.geometry import plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.pieces import BoundaryPiece
+from rannpde.pde.trefftz.segments import BoundarySegment
 
 SYMBOL_GRID = round(TURNING_SAMPLES**0.5)
 """Points along each axis of the grid at which coefficients are evaluated."""
@@ -24,11 +24,11 @@ SYMBOL_GRID = round(TURNING_SAMPLES**0.5)
 
 @dataclass(frozen=True, eq=False)
 class VaryingEquation:
-    """Σ a_α(x) ∂^α u = f on a box, with one condition on every piece of its boundary."""
+    """Σ a_α(x) ∂^α u = f on a box, with one condition on every segment of its boundary."""
 
     problem: Problem
     term: Term
-    pieces: tuple[BoundaryPiece, ...]
+    segments: tuple[BoundarySegment, ...]
 
     @property
     def bounds(self) -> Array:
@@ -134,9 +134,9 @@ def varying_equation(problem: Problem) -> VaryingEquation | str:
     boundary = plane_boundary(problem.domain, problem.constraints, plain)
     if isinstance(boundary, str):
         return boundary
-    if any(jet.order > 1 for piece in boundary.pieces for one in piece.terms for jet in one.expression.jets):
+    if any(jet.order > 1 for segment in boundary.segments for one in segment.terms for jet in one.expression.jets):
         return "its coefficients vary, and a condition is of order two"
-    found = VaryingEquation(problem, term, boundary.pieces)
+    found = VaryingEquation(problem, term, boundary.segments)
     if len(found.constants) == len(found.indices):
         return "its coefficients are constant"
     values, source = found.coefficients(found.sample_points.reshape(-1, 2))

@@ -208,7 +208,7 @@ def _with_layers(line: Array, rates: Array, allowed: float) -> Array:
 
 def _with_ends(line: Array, equation: VaryingEquation, axis: int) -> Array:
     """Lines with those at which the condition on a side changes."""
-    ends = np.concatenate([piece.place(np.array([0.0, 1.0]))[:, axis] for piece in equation.pieces])
+    ends = np.concatenate([segment.place(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
     near = 1e-9 * (line[-1] - line[0])
     new = [end for end in np.unique(ends) if np.abs(line - end).min() > near]
     return np.unique(np.concatenate([line, new]))

@@ -10,8 +10,8 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, reserve
 from rannpde.pde.trefftz.geometry import JOINED_ENDS
-from rannpde.pde.trefftz.pieces import BoundaryPiece
 from rannpde.pde.trefftz.rows import ConditionPoints, condition_rows
+from rannpde.pde.trefftz.segments import BoundarySegment
 from rannpde.pde.trefftz.varying.dissection import Dissection, NeighbourRows
 from rannpde.pde.trefftz.varying.equation import VaryingEquation
 from rannpde.pde.trefftz.varying.local import LocalOperator, LocalSolutions
@@ -146,7 +146,7 @@ class VaryingSystem:
         cell, words = max(face.cells), self.equation.problem.vocabulary
         nodes, shares = unit_gauss(2 * self.degree)
         points, roots = face.points(nodes), self._roots(face, shares)
-        (term,) = self._piece(face).terms
+        (term,) = self._segment(face).terms
         indices = list(dict.fromkeys(jet.index for jet in term.expression.jets))
         tables = self._traces(face, cell, nodes, indices, local[cell])
         condition = ConditionPoints(term, points, roots, np.full(len(points), self._scale(face)), np.zeros(len(points)))
@@ -164,14 +164,14 @@ class VaryingSystem:
             raise np.linalg.LinAlgError(f"the condition {term.name!r} is not finite on the boundary")
         return NeighbourRows((cell,), rows, rhs)
 
-    def _piece(self, face: BoxSegment) -> BoundaryPiece:
-        """The piece of the boundary that a face belongs to."""
+    def _segment(self, face: BoxSegment) -> BoundarySegment:
+        """The segment of the boundary that a face belongs to."""
         (middle,) = face.points(np.zeros(1))
         near = JOINED_ENDS * float(np.ptp(self.equation.bounds, axis=1).max())
-        for piece in self.equation.pieces:
-            ends = np.sort(piece.place(np.array([0.0, 1.0])), axis=0)
+        for segment in self.equation.segments:
+            ends = np.sort(segment.place(np.array([0.0, 1.0])), axis=0)
             if (ends[0] - near <= middle).all() and (middle <= ends[1] + near).all():
-                return piece
+                return segment
         raise AssertionError("conditions cover the boundary")
 
 

@@ -1,4 +1,4 @@
-"""Smooth pieces of the boundary of a plane domain with a parameter, their images, and points that crowd at corners."""
+"""Smooth segments of the boundary of a plane domain with a parameter, their images, and points clustered at corners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
 
 CLOSEST_POINT = 1e-13
-"""Distance, relative to the length of a piece, of the collocation point nearest to a corner."""
+"""Distance, relative to the length of a segment, of the collocation point nearest to a corner."""
 
 
 def arcs_of(region: Region) -> list[Arcs] | None:
@@ -70,13 +70,13 @@ class AxisImage:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundaryPiece:
+class BoundarySegment:
     """One smooth arc with its conditions, in the direction that has the domain on its left.
 
     terms : its conditions, one for each field of a system; none on a face between two cells
     corners : numbers of the singular points at its start and end, -1 where it goes on smoothly
     loop : the closed curve that it belongs to; 0 is the outer one
-    image : by which reflection it comes from a piece of the boundary, in an unfolded domain; None for that piece itself
+    image : by which reflection it comes from a segment of the boundary, in an unfolded domain; None for that one
     """
 
     terms: tuple[Term, ...]
@@ -125,15 +125,15 @@ class BoundaryPiece:
 
 
 def clustered(
-    count: int, levels: int, crowd: tuple[bool, bool], piece: BoundaryPiece, shift: float, width: float = 0.0
+    count: int, levels: int, crowd: tuple[bool, bool], segment: BoundarySegment, shift: float, width: float = 0.0
 ) -> Array:
-    """Parameters (M,) of collocation points of a piece, from ``count`` evenly spread ones and ``levels`` per corner.
+    """Parameters (M,) of collocation points of a segment, from ``count`` evenly spread ones and ``levels`` per corner.
 
     shift in (0, 1) moves them within their gaps, so that other points are fresh; width : of layers, whose scale gets as
     many points again
     """
     base = (np.arange(count) + shift) / count
-    if piece.corners[0] >= 0 or piece.corners[1] >= 0:
+    if segment.corners[0] >= 0 or segment.corners[1] >= 0:
         base = 0.5 * (1 - np.cos(np.pi * base))
     parts = [base]
     if levels:
@@ -141,7 +141,9 @@ def clustered(
             np.log(CLOSEST_POINT) + (np.log(0.5) - np.log(CLOSEST_POINT)) * (np.arange(levels) + shift) / levels
         )
         if width:
-            near = width / piece.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
+            near = (
+                width / segment.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
+            )
             distance = np.concatenate([distance, near[near < 0.5]])
         if crowd[0]:
             parts.append(distance)
@@ -151,7 +153,7 @@ def clustered(
     return units[(units > 0) & (units < 1)]
 
 
-def cell_lengths(piece: BoundaryPiece, units: Array) -> Array:
+def cell_lengths(segment: BoundarySegment, units: Array) -> Array:
     """The length of boundary (M,) that each of the points stands for."""
     edges = np.concatenate([[0.0], 0.5 * (units[1:] + units[:-1]), [1.0]])
-    return np.diff(edges) * np.linalg.norm(piece.slopes(units), axis=1)
+    return np.diff(edges) * np.linalg.norm(segment.slopes(units), axis=1)
