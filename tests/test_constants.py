@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "rannpde" / "pde"
 MODULES = sorted(ROOT.rglob("*.py"))
-MOST = {"empirical": 121, "size": 344, "guard": 61}
+MOST = {"empirical": 112, "size": 344, "guard": 61}
 """Numbers in all of ``pde``, by kind; the aim is 80 empirical ones."""
 
 
