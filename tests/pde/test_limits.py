@@ -115,6 +115,16 @@ def test_time_that_ends_at_any_checkpoint_gives_a_result(method, pressed, monkey
         monkeypatch.setattr(budgets, "Watch", PressedAt)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, also where the tests were started in the background of a shell, which has it
+    ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_real_signal_ends_a_solve_and_leaves_the_handler_as_it_was():
     before = signal.getsignal(signal.SIGINT)
     sent = []
