@@ -12,7 +12,8 @@ from rannpde.pde.weak.bounds import energy_bound
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution
 
 SMOOTH = "exp(2*x)*sin(2*y)"
 

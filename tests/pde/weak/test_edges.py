@@ -12,7 +12,8 @@ from rannpde.pde.weak.edges import RATIO, rectilinear, singular_edges
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution
 
 CUBE = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1))
 FICHERA = CUBE - rp.Box(x=(0, 1), y=(0, 1), z=(0, 1))

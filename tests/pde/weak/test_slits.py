@@ -15,7 +15,8 @@ from rannpde.pde.weak.evaluation import weak_network
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.grading import graded_tree, towards_points
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution
 
 
 def crack(scale=1.0, at=(0.0, 0.0), lips="dn(u) = 0"):

@@ -16,7 +16,8 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.grading import towards_points
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution
 
 BODY = ["(lam+2*mu)*u_xx + mu*u_yy + (lam+mu)*v_xy = 0", "mu*v_xx + (lam+2*mu)*v_yy + (lam+mu)*u_xy = rho"]
 ACROSS_X = ["(lam+2*mu)*u_x + lam*v_y = 0", "mu*(u_y + v_x) = 0"]

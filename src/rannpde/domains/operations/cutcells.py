@@ -93,7 +93,7 @@ class BoxClipper:
         """Whether any part of the boundary is no segment."""
         return any(bool((turning(arcs) > STRAIGHT).any()) for arcs in self.arcs)
 
-    def flat_places(self) -> list[tuple[int, float]]:
+    def flat_planes(self) -> list[tuple[int, float]]:
         """Axis and value of straight parts of the boundary across an axis, where boxes had better end."""
         found: dict[tuple[int, float], None] = {}
         for arcs in self.arcs:

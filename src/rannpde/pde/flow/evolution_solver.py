@@ -30,7 +30,7 @@ from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.evaluation import volume_points
 from rannpde.pde.weak.evolution_solver import INDICATOR_TIMES
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import CHECK_POINTS
+from rannpde.pde.weak.state import CHECK_POINTS
 from rannpde.rounding import COMPUTED
 
 STAGES_AT_ONCE = 24

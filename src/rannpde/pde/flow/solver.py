@@ -40,7 +40,7 @@ from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, unt
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import CHECK_POINTS
+from rannpde.pde.weak.state import CHECK_POINTS
 from rannpde.rounding import COMPUTED
 
 

@@ -28,7 +28,7 @@ from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.shapes.solid import in_solid
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
-from rannpde.pde.weak.solver import shape_obstacle
+from rannpde.pde.weak.meshing import shape_obstacle
 from rannpde.threads import one_thread
 
 TIGHTEST = 1e-13

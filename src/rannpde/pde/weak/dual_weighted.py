@@ -28,7 +28,8 @@ from rannpde.pde.weak.adjoint import AdjointSystem, LinearAdjoint, TangentAdjoin
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.functionals import WeightableOutput
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution, WeakState
 
 
 class NoAdjoint(Exception):

@@ -38,7 +38,7 @@ def rectilinear(domain: Domain) -> bool:
     return domain.dim > 1 and all(isinstance(leaf.solid, Box) for leaf in tree_leaves(domain.tree))
 
 
-def flat_places(domain: Domain) -> list[list[float]]:
+def flat_planes(domain: Domain) -> list[list[float]]:
     """By axis, where sides of the boxes of a rectilinear domain are, the ends of the domain included."""
     bounds = np.asarray(domain.bounds, dtype=float)
     found = []
@@ -106,7 +106,7 @@ class SolidEdge:
 
 def solid_edges(domain: Domain) -> list[SolidEdge]:
     """All edges of a rectilinear solid, in pieces that end at the planes of its sides."""
-    planes = [np.array(values) for values in flat_places(domain)]
+    planes = [np.array(values) for values in flat_planes(domain)]
     middles = [0.5 * (values[1:] + values[:-1]) for values in planes]
     grid = np.stack([one.ravel() for one in np.meshgrid(*middles, indexing="ij")], axis=1)
     inside = (domain.level(grid) < 0).reshape([len(one) for one in middles])

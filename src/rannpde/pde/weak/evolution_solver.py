@@ -26,7 +26,8 @@ from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.pde.weak.semidiscrete import SemiDiscreteForm
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import CHECK_POINTS, WeakDiscretisation, WeakResolution, WeakState
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 
 INDICATOR_TIMES = 3
 """Times, each a quarter of the one after it, at which indicators are looked at."""

@@ -18,7 +18,8 @@ from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.functionals import weightable_outputs
 from rannpde.pde.weak.history import WeakIteration
 from rannpde.pde.weak.method import WeakCells
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakState
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakState
 from rannpde.threads import one_thread
 
 

@@ -11,15 +11,27 @@ import numpy as np
 from rannpde.domains.domain import Domain, is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.domains.operations.cutrules import ALL_DIGITS
-from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.cut_mesh import shape_mesh
-from rannpde.pde.weak.edges import flat_places
+from rannpde.pde.weak.edges import flat_planes, rectilinear
 from rannpde.pde.weak.grading import SingularPoint, graded_tree
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.regions import MaterialRegion, RegionLookup, material_regions
 from rannpde.pde.weak.settings import WeakSettings
+
+
+def shape_obstacle(problem: Problem) -> str:
+    """Why the cells of a domain cannot be integrated over; empty where they can."""
+    if problem.domain.dim != 2 and not rectilinear(problem.domain):
+        return "the domain is a shape in space that is not made of boxes"
+    if problem.domain.dim != 2 and problem.kinked and interfaces_of(problem).curved:
+        return "coefficients jump along surfaces that are no planes across an axis"
+    if any(lip.axis is None for lip in problem.slits):
+        return "a slit runs along no axis"
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +74,9 @@ class ShapeMesher:
         bounds = np.asarray(self.domain.bounds, dtype=float)
         flat = [(axis, place) for axis, place, _ in self.interfaces.flat] + list(places)
         for clipper in self.clippers:
-            flat += clipper.flat_places()
+            flat += clipper.flat_planes()
         if self.domain.dim > 2:
-            flat += [(axis, value) for axis, row in enumerate(flat_places(self.domain)) for value in row]
+            flat += [(axis, value) for axis, row in enumerate(flat_planes(self.domain)) for value in row]
         return self._round_curves(graded_tree(bounds, flat, points, tol, across))
 
     def _round_curves(self, tree: CellNode) -> CellNode:

@@ -28,10 +28,12 @@ from rannpde.pde.weak.fluxes import FluxRecord, bounded_fluxes, side_fluxes
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.functionals import WeightableOutput, weightable_outputs
 from rannpde.pde.weak.history import WeakHistory, WeakIteration
+from rannpde.pde.weak.meshing import shape_obstacle
 from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakState
 from rannpde.rounding import COMPUTED
 from rannpde.threads import one_thread
 

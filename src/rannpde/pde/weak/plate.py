@@ -32,7 +32,7 @@ from rannpde.pde.weak.grading import SingularPoint, graded_tree, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.plate_form import PlateForm
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import CHECK_POINTS, WeakResolution
+from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution
 
 FIRST_DEGREE, DEGREE_STEP = 6, 2
 """Degree of the first solve, and by how much it rises: third derivatives must be resolved."""

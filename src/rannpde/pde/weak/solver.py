@@ -8,7 +8,7 @@ about their difference, and the later one is better by the factor by which the i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, log, log2, log10
 
@@ -21,14 +21,12 @@ from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.cells.time.trajectory import CellTrajectory
-from rannpde.pde.problem.problem import Problem
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.compatibility import incompatible_edges
 from rannpde.pde.weak.displacement import is_displacement, judged_difference
-from rannpde.pde.weak.edges import DEGREE_GAIN, SingularEdge, rectilinear, singular_edges, towards_edges, trace_degrees
+from rannpde.pde.weak.edges import DEGREE_GAIN, SingularEdge, singular_edges, towards_edges, trace_degrees
 from rannpde.pde.weak.evaluation import axis_decay, decay, sampled, volume_points, weak_network
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
@@ -49,64 +47,10 @@ from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 from rannpde.pde.weak.stiff_strains import IteratedPenalty, limited_ratio
 from rannpde.pde.weak.tangent import TangentSystem
 from rannpde.rounding import COMPUTED
-
-CHECK_POINTS = 4000
-"""Fresh points at which two solutions are compared."""
-
-
-def shape_obstacle(problem: Problem) -> str:
-    """Why the cells of a domain cannot be integrated over; empty where they can."""
-    if problem.domain.dim != 2 and not rectilinear(problem.domain):
-        return "the domain is a shape in space that is not made of boxes"
-    if problem.domain.dim != 2 and problem.kinked and interfaces_of(problem).curved:
-        return "coefficients jump along surfaces that are no planes across an axis"
-    if any(lip.axis is None for lip in problem.slits):
-        return "a slit runs along no axis"
-    return ""
-
-
-@dataclass(frozen=True, eq=False)
-class WeakResolution:
-    """Cells and the degree of their functions."""
-
-    tree: CellNode
-    degree: int
-
-
-@dataclass(frozen=True, eq=False)
-class WeakState:
-    """One solution: the function, its mesh and functions, values at the check points (M, F), squared indicators (C,).
-
-    energy : ∫ A∇u·∇u of the whole; trajectory : of an evolution, with so many steps in time
-    """
-
-    network: CellNetwork
-    mesh: WeakMesh
-    local: LocalMatrices
-    solution: HybridSolution
-    values: Array
-    indicators: Array
-    energy: float
-    unknowns: int
-    trajectory: CellTrajectory | None = None
-    steps: int = 0
-
-    @property
-    def degree(self) -> int:
-        return self.local.layer.degree
-
-    @property
-    def function(self) -> CellNetwork | CellTrajectory:
-        """The fields as a function of space, or of time and space."""
-        return self.network if self.trajectory is None else self.trajectory
-
-    @property
-    def relative_indicator(self) -> float:
-        """The energy of the error over that of the solution, up to a constant."""
-        return float(np.sqrt(self.indicators.sum() / max(self.energy, 1e-300)))
 
 
 class WeakDiscretisation:

@@ -25,8 +25,10 @@ from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.form import natural_combination, weak_formulation
 from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
+from rannpde.pde.weak.meshing import shape_obstacle
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle
+from rannpde.pde.weak.solver import WeakDiscretisation
+from rannpde.pde.weak.state import WeakResolution, WeakState
 
 
 class EllipticCells:

@@ -37,7 +37,7 @@ from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.plate_form import BIHARMONIC
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.solver import WeakResolution
+from rannpde.pde.weak.state import WeakResolution
 
 
 class PlateModes:
