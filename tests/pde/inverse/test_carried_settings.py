@@ -94,7 +94,7 @@ def test_cells_model_has_the_tuning_weights_and_degree_of_the_method(monkeypatch
     built.clear()
     model = method.model(asked)
     degree = asked.solution.history.iterations[-1].degree
-    assert degree in (9, 10)  # every other iteration has one more, for the estimate
+    assert degree in (9, 11)  # every other iteration on an interval has two more, for the estimate
     assert built == [(degree, tuning), {"ends": 7.0}]
     values, changes = model.respond(np.array([1.5])).jets(np.array([[0.5]]), (0,))
     assert values[0, 0] == pytest.approx(1 / 12, rel=1e-6)

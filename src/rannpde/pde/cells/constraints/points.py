@@ -163,9 +163,9 @@ def outflow_weight(
 ) -> float | Array:
     """Return the weight of a prescribed value at an outflow boundary whose layer is thinner than the cell.
 
-    The weight is the share of diffusion in the flux through the wall, on the scale of the cell, as in Nitsche's method:
-    small where convection out of the domain dominates. With the full weight a layer that is not resolved would be
-    smeared over the whole domain.
+    The weight is the square of the share of diffusion in the flux through the wall, on the scale of the cell: small
+    where convection out of the domain dominates. With the full weight a layer that is not resolved would be smeared
+    over the whole domain; with the share itself it takes three times the cells along an insulated wall.
     """
     given = collocation.term.prescribed if collocation.term.kind == "boundary" else None
     if (
@@ -180,7 +180,7 @@ def outflow_weight(
     normal_diffusion = normals**2 @ diffusion
     outflow = np.maximum(normals @ velocity * np.where(normal_diffusion > 0, -1.0, 1.0), 0.0)
     diffusive_rate = np.abs(normal_diffusion) * (np.abs(normals) @ (1 / cell.halfwidth))
-    return diffusive_rate / np.maximum(diffusive_rate + outflow, 1e-300)
+    return (diffusive_rate / np.maximum(diffusive_rate + outflow, 1e-300)) ** 2
 
 
 def record_flow(flows: Flows, collocation: CollocationPoints, partials: Sequence[Array]) -> None:
