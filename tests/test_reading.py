@@ -13,9 +13,10 @@ import pytest
 import rannpde as rp
 
 ROOT = Path(rp.__file__).parent
-MOST_FILES, MOST_PACKAGES = 31, 12
+MOST_FILES, MOST_PACKAGES = 32, 12
 """Modules of ``pde`` that a plain solve enters, each with one idea, and the packages that they stand in: two of them
-serve all solves, the memory of the process and whether zero is the only solution."""
+serve all solves, the memory of the process and whether zero is the only solution. Two modules of 200 lines are read
+more easily than one of 400, and count as two."""
 CALLS = (rp.solve, rp.fit, rp.Collocation)  # loaded when first asked for: that is not read again with every call
 
 
