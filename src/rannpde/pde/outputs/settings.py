@@ -34,7 +34,7 @@ class OutputSettings:
 
     nodes: tuple[int, ...] = (16, 12, 8, 6)
     points: int = 2**19
-    rounding: float = ROUNDED / 8
+    rounding: float = ROUNDED
     safety: float = FINER_FACTOR
     finer: float = 1 / TOLERANCE_REDUCTION
     least_tolerance: float = 3e-13
