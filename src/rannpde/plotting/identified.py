@@ -82,9 +82,9 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
         figure, axes, view, Panel(f"{inline_equation(name)} and where it was measured", component(solution.function, 0))
     )
     across, up = view.plane
-    for one in points:
-        size = 3 if len(one) > 200 else 6
-        axes.plot(one[:, across], one[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
+    for sensors in points:
+        size = 3 if len(sensors) > 200 else 6
+        axes.plot(sensors[:, across], sensors[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
 
 
 def _label(axes: Axes, across: str, up: str) -> None:
