@@ -60,12 +60,12 @@ class FaceTables:
             found[place[mine]] = np.matmul(along, cuts[same.ravel()])
         return flat, found
 
-    def _cut(self, axis: int, place: float) -> Array:
-        """Coefficients along the other axes of the functions where one coordinate is ``place``."""
-        key = (axis, place)
+    def _cut(self, axis: int, value: float) -> Array:
+        """Coefficients along the other axes of the functions where one coordinate is ``value``."""
+        key = (axis, value)
         if key not in self._across:
-            self._across[key] = np.tensordot(self._legendre(np.array([place]))[0], self._cube, axes=(0, axis))
+            self._across[key] = np.tensordot(self._legendre(np.array([value]))[0], self._cube, axes=(0, axis))
         return self._across[key]
 
-    def _legendre(self, places: Array) -> Array:
-        return np.asarray(legvander(places, len(self._scale) - 1) * self._scale)
+    def _legendre(self, nodes: Array) -> Array:
+        return np.asarray(legvander(nodes, len(self._scale) - 1) * self._scale)

@@ -1,4 +1,4 @@
-"""First meshes of domains: trees that follow flat places, singular points and curves, and the cells of any tree."""
+"""First meshes of domains: trees that follow planes, singular points and curves, and the cells of any tree."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class ShapeMesher:
         return any(clipper.curved for clipper in self.clippers)
 
     def tree(
-        self, points: Sequence[SingularPoint], tol: float, across: int, places: Sequence[tuple[int, float]] = ()
+        self, points: Sequence[SingularPoint], tol: float, across: int, planes: Sequence[tuple[int, float]] = ()
     ) -> CellNode:
         """Cells that follow flat interfaces, curves and singular points as far as a tolerance needs.
 
-        across : cells along the shortest side; places : axis and value of further planes that no cell may cross
+        across : cells along the shortest side; planes : axis and value of further planes that no cell may cross
         """
         bounds = np.asarray(self.domain.bounds, dtype=float)
-        flat = [(axis, place) for axis, place, _ in self.interfaces.flat] + list(places)
+        flat = [(axis, value) for axis, value, _ in self.interfaces.flat] + list(planes)
         for clipper in self.clippers:
             flat += clipper.flat_planes()
         if self.domain.dim > 2:

@@ -27,10 +27,10 @@ from rannpde.pde.weak.mesh import WeakMesh
 class TracePattern:
     """The sparsity of the matrix of traces, in which the blocks of all cells are summed.
 
-    places (E,) : of the entries of these blocks, one after the other, among those of the matrix, by columns
+    positions (E,) : of the entries of these blocks, one after the other, among those of the matrix, by columns
     """
 
-    places: Array
+    positions: Array
     indices: Array
     ends: Array
 
@@ -42,16 +42,16 @@ class TracePattern:
         columns = [np.empty(0, dtype=int)]
         columns += [np.tile(group.dofs, (1, group.dofs.shape[1])).ravel() for group in groups]
         every = np.concatenate(columns) * size + np.concatenate(rows)
-        known, places = np.unique(every, return_inverse=True)
+        known, positions = np.unique(every, return_inverse=True)
         ends = np.searchsorted(known, np.arange(size + 1) * size)
-        return cls(places.ravel(), known % size, ends)
+        return cls(positions.ravel(), known % size, ends)
 
     def matrix(self, entries: Array) -> sparse.csc_matrix:
         """With the entries (E,) of all blocks."""
         count, size = len(self.indices), len(self.ends) - 1
-        found = np.bincount(self.places, entries.real, count)
+        found = np.bincount(self.positions, entries.real, count)
         if np.iscomplexobj(entries):
-            found = found + 1j * np.bincount(self.places, entries.imag, count)
+            found = found + 1j * np.bincount(self.positions, entries.imag, count)
         return sparse.csc_matrix((found, self.indices, self.ends), (size, size))
 
 

@@ -125,8 +125,8 @@ class WeakDiscretisation:
 
     def _tree(self, tol: float) -> CellNode:
         """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
-        places = [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
-        tree = self.mesher.tree(self.points, tol, self._cells_across(), places)
+        planes = [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
+        tree = self.mesher.tree(self.points, tol, self._cells_across(), planes)
         return self._towards_edges(tree, [(edge, edge.levels(tol)) for edge in self.edges], 3)
 
     def _towards_edges(self, tree: CellNode, wanted: list[tuple[SingularEdge, int]], share: int = 1) -> CellNode:
