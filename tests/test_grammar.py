@@ -94,7 +94,7 @@ def test_syntax_errors_point_at_the_column(text, column):
         ("sin(u, v)", "one argument"),
         ("where(u, 1, 2)", "begins with a comparison"),
         ("where(u < 1, 2)", "two values"),
-        ("u_t = u < 1", "first place of where"),
+        ("u_t = u < 1", "first argument of where"),
     ],
 )
 def test_meaningless_statements_say_why(text, hint):

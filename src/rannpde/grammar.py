@@ -139,21 +139,21 @@ def parse_inequality(text: str) -> Comparison:
     if not isinstance(text, str):
         raise InputError(f"an inequality is {type(text).__name__}, but must be text, e.g. 'x**2 + y**2 < 1'")
     parser = _Parser(text)
-    found = parser.comparison("an inequality is needed, as x**2 + y**2 < 1")
+    comparison = parser.comparison("an inequality is needed, as x**2 + y**2 < 1")
     parser.finish("the inequality")
-    return found
+    return comparison
 
 
 def names(node: Node) -> list[Name]:
     """Every name in the tree that is not called, in order of appearance."""
-    found: list[Name] = []
+    in_tree: list[Name] = []
     stack: list[Node] = [node]
     while stack:
         node = stack.pop()
         if isinstance(node, Name):
-            found.append(node)
+            in_tree.append(node)
         stack.extend(children(node))
-    return sorted(found, key=lambda name: name.column)
+    return sorted(in_tree, key=lambda name: name.column)
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -237,7 +237,7 @@ class _Parser:
 
     def refuse(self, expected: str) -> NoReturn:
         if self.kind == "operator" and self.token in COMPARISONS:
-            fail(self.text, self.column, "a comparison stands in the first place of where(a < b, then, else) only")
+            fail(self.text, self.column, "a comparison stands as the first argument of where(a < b, then, else) only")
         fail(self.text, self.column, f"expected {expected} but found {self.token!r}{self._product_remedy()}")
 
     def _product_remedy(self) -> str:
@@ -335,8 +335,8 @@ class _Parser:
 
     def items(self, end: str) -> tuple[Node, ...]:
         """The list up to the closing bracket, which is consumed."""
-        found = [self.sum()]
+        entries = [self.sum()]
         while self.accept(","):
-            found.append(self.sum())
+            entries.append(self.sum())
         self.expect(end)
-        return tuple(found)
+        return tuple(entries)

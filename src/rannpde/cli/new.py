@@ -108,13 +108,13 @@ def _ask_names(draft: Draft) -> None:
         return Vocabulary(listed, TIME if TIME in listed else None)
 
     plain = _ask("Coordinates, t for time", coordinates, " ".join(guess))
-    found = infer_fields(equations, plain)
-    fields = found or _ask("Unknown functions", lambda text: tuple(re.split(r"[\s,]+", text)), "u")
+    inferred = infer_fields(equations, plain)
+    fields = inferred or _ask("Unknown functions", lambda text: tuple(re.split(r"[\s,]+", text)), "u")
     known = {*plain.coordinates, *fields, *CONSTANTS}
     rest = sorted(word for word in used - known if (plain.subscript(word) or ("",))[0] not in fields)
     parameters = {name: _ask(f"Value of {name}", _number) for name in rest}
     draft.words = Vocabulary(plain.coordinates, plain.time, fields, parameters)
-    draft.table |= {"fields": list(fields)} if not found else {}
+    draft.table |= {"fields": list(fields)} if not inferred else {}
     draft.table |= {"parameters": parameters} if parameters else {}
 
 
@@ -139,7 +139,7 @@ def _ask_domain(draft: Draft) -> None:
 def _ask_conditions(draft: Draft) -> None:
     """Conditions until the problem is complete; what is still missing is told by the problem itself."""
     from rannpde.errors import InputError
-    from rannpde.pde.problem.conditions import On, condition_terms, places
+    from rannpde.pde.problem.conditions import On, condition_terms, named_sides
     from rannpde.pde.problem.shapes import domain_from_table
     from rannpde.pde.problem.toml import from_table
 
@@ -149,12 +149,12 @@ def _ask_conditions(draft: Draft) -> None:
     conditions: dict[str, Any] = {}
     draft.table["conditions"] = conditions
     sides = [*(["t=" + f"{domain.bounds[0][0]:g}"] if words.time else []), *domain.sides]
-    typer.echo(f"Conditions. Places: {', '.join(sides)}, boundary; or: periodic x.")
+    typer.echo(f"Conditions. Regions: {', '.join(sides)}, boundary; or: periodic x.")
 
-    def place(text: str) -> str:
+    def region(text: str) -> str:
         periodic = re.fullmatch(r"periodic\s+(\w+)", text)
         if periodic is None:
-            places(text, domain, words.parameters)
+            named_sides(text, domain, words.parameters)
         elif periodic[1] not in words.space:
             _refuse(f"the coordinate {periodic[1]!r} is none of {', '.join(words.space)}")
         return text
@@ -170,7 +170,7 @@ def _ask_conditions(draft: Draft) -> None:
         except InputError as error:
             if conditions:
                 typer.echo(f"  still open: {str(error).partition('; add')[0]}", err=True)
-        where = _ask("Where", place)
+        where = _ask("Where", region)
         name = _named(where, conditions, words.time)
         if where.startswith("periodic"):
             conditions[name] = {"periodic": where.split()[1]}

@@ -14,6 +14,7 @@ from rannpde.checkpoints import Ended
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.fitting.orthogonal import Factor, SolvedRows
 from rannpde.pde.monitor import Status, status_of
+from rannpde.pde.tolerance import SUFFICIENT_DECREASE
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
 """A residual below this fraction of its own summands |J| |c| is rounding."""
@@ -146,7 +147,7 @@ class GaussNewton:
         while length >= self.smallest_step:
             trial = vector + length * step.solution
             new = _norm(system.residual(trial))
-            if np.isfinite(new) and new < norm * (1 - 1e-4 * length):
+            if np.isfinite(new) and new < norm * (1 - SUFFICIENT_DECREASE * length):
                 return trial, GaussNewtonStep(new, length, 0.0, step.rank, step.condition)
             length /= 2
         return None
@@ -157,7 +158,7 @@ class GaussNewton:
         for damping in self.dampings:
             step = factor.damped(damping)
             new = _norm(system.residual(vector + step.solution))
-            if np.isfinite(new) and new < norm * (1 - 1e-4):
+            if np.isfinite(new) and new < norm * (1 - SUFFICIENT_DECREASE):
                 return vector + step.solution, GaussNewtonStep(new, 0.0, damping, step.rank, step.condition)
         return None
 

@@ -62,7 +62,7 @@ def test_an_axis_is_orthonormal_and_satisfies_its_rows(rows):
     gram = axis.tests @ axis.left
     assert np.abs(gram - np.eye(axis.rank)).max() < 100 * EPS
     for number, row in enumerate(rows):
-        read = sum(c * axis.at(np.array([row.place]), order)[0] for order, c in row.coefficients.items())
+        read = sum(c * axis.at(np.array([row.position]), order)[0] for order, c in row.coefficients.items())
         wanted = np.zeros(axis.functions)
         wanted[axis.rank + number] = 1.0
         assert np.abs(read - wanted).max() < 1e-5  # eps / cutoff, times the slope of the features
@@ -77,7 +77,7 @@ def test_functions_are_recovered_with_their_boundary_values(rows):
     for k in range(3):  # derivatives lose about the square of the rank each, most of it at the ends
         assert np.abs(axis.values(k) @ coefficients - function[k]).max() < 1e-9 * axis.rank ** (2 * k)
     for number, row in enumerate(rows):
-        wanted = sum(c * np.exp(row.place / 2) / 2**order for order, c in row.coefficients.items())
+        wanted = sum(c * np.exp(row.position / 2) / 2**order for order, c in row.coefficients.items())
         assert coefficients[axis.rank + number] == pytest.approx(wanted, rel=1e-7)
 
 

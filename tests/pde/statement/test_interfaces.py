@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.statement.interfaces import MOST_BRANCHES, branches, interface_places, on_side
+from rannpde.pde.statement.interfaces import MOST_BRANCHES, branches, interface_levels, on_side
 from rannpde.pde.statement.kinks import Absolute, Larger, Sign, Smaller, Step, Where, largest
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -59,7 +59,7 @@ def test_what_is_no_jump_of_a_flux_is_none(text):
     ],
 )
 def test_places_are_smooth_and_of_the_coordinates_alone(formula, wanted):
-    assert [str(place) for place in interface_places([formula], [X, Y])] == wanted
+    assert [str(place) for place in interface_levels([formula], [X, Y])] == wanted
 
 
 def test_a_condition_of_too_many_branches_is_taken_as_it_stands():
@@ -85,7 +85,7 @@ KINKS = st.recursive(
 def test_beside_its_places_a_formula_is_one_without_kinks(formula, point):
     values = dict(zip((X, Y), np.array(point)[:, None], strict=True))
     smooth = on_side(formula, lambda place: bool(evaluate([place], values)[0] > 0))
-    assert interface_places([smooth], [X, Y]) == []
+    assert interface_levels([smooth], [X, Y]) == []
     assert np.allclose(evaluate([smooth], values)[0], evaluate([formula], values)[0])
 
 
@@ -94,7 +94,7 @@ def test_a_formula_is_smooth_on_segments_that_meet_no_place(formula, ends):
     """Along a segment on which no place changes its sign, one choice of branches holds from end to end."""
     points = np.linspace(ends[:2], ends[2:], 50)
     values = dict(zip((X, Y), points.T, strict=True))
-    places = interface_places([formula], [X, Y])
+    places = interface_levels([formula], [X, Y])
     signs = [np.broadcast_to(value, 50) for value in evaluate(places, values)]
     if any(abs(sign).min() < 1e-9 or sign.min() * sign.max() <= 0 for sign in signs):
         return

@@ -1,7 +1,7 @@
 """SOLVE → ESTIMATE → MARK → REFINE, whatever is solved on whatever resolution: the one adaptive loop of all methods.
 
-A discretisation knows how to solve on a resolution, how to estimate the error of what it found, which indicators its
-parts have, and how to refine where it is told. The loop knows when to stop, and keeps what was best. What a method
+A discretisation knows how to solve on a resolution, how to estimate the error of its solution, which indicators its
+parts have, and how to refine where it is told. The loop knows when to stop, and keeps the best state. What a method
 checks besides, such as residuals, is its verdict.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.adaptivity.result import AdaptiveResult, IterationT, StateT
 from rannpde.pde.monitor import Status
-from rannpde.pde.tolerance import GAIN
+from rannpde.pde.tolerance import DOERFLER_SHARE, GAIN
 
 ResolutionT = TypeVar("ResolutionT")
 ERROR_SHARE = 1 / float(np.sqrt(2))
@@ -49,7 +49,7 @@ class OutOfBudget(Exception):
 
 
 class Inadmissible(Exception):
-    """Raised inside ``solve`` where a resolution has no solution of use: what was found before is the result."""
+    """Raised inside ``solve`` where a resolution has no solution of use: the best state before is the result."""
 
     def __init__(self, status: Status, detail: str = "") -> None:
         super().__init__(detail)
@@ -110,7 +110,7 @@ class AdaptiveLoop:
         verdict of the method decides instead
     """
 
-    theta: float = 0.5
+    theta: float = DOERFLER_SHARE
     most: int = 30
     patience: int | None = 3
     gain: float = GAIN

@@ -21,7 +21,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.tolerance import LINEAR_CHANGE, NONLINEAR_SHARE
+from rannpde.pde.tolerance import COMPARABLE, LINEAR_CHANGE, NONLINEAR_SHARE
 
 NEWTON_STEPS = 20
 NEWTON_ROUNDING = 1e-13
@@ -135,7 +135,7 @@ class CellsModel:
                 return None
             last, change, steps = change, before.distance(weights[0]), steps + 1
             diverged = not np.isfinite(change) or (steps > DIVERGED_AFTER and change > 1.0)
-            if diverged or (change < NEWTON_CONVERGED and change > 0.3 * last):
+            if diverged or (change < NEWTON_CONVERGED and change > COMPARABLE * last):
                 break
             if (  # the next ratio of two steps is the square of this one
                 change < NONLINEAR_SHARE * last < np.inf

@@ -107,8 +107,8 @@ class CellNetwork:
             for index in indices:
                 scales = np.prod(half ** -np.array(index, dtype=float), axis=1)
                 weights = self._derivative_weights(cells, index)
-                found = [scale * (part @ own) for part, own, scale in zip(parts, weights, scales, strict=True)]
-                values[index][rows] = np.concatenate(found)
+                blocks = [scale * (part @ own) for part, own, scale in zip(parts, weights, scales, strict=True)]
+                values[index][rows] = np.concatenate(blocks)
         return values
 
     def _derivative_weights(self, cells: Array, index: MultiIndex) -> Array:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE
 from rannpde.pde.tolerance import (
-    ALGEBRA_SHARE,
     CONDITION_WEIGHT,
+    DOERFLER_SHARE,
     ESTIMATOR_FACTOR,
     GAIN,
     ILL_POSED_RATIO,
@@ -77,8 +77,7 @@ class CellsTuning:
 
     marking_factor, theta : marked cells hold the share theta (Dörfler) of the squared residuals above marking_factor ·
         tol, since residuals, which have derivatives in them, exceed errors by more than that. Degrees are high, so that
-        a cell that is split leaves next to nothing: what is not marked decides how far one iteration gets, and 0.99 is
-        one digit
+        a cell that is split leaves next to nothing: what is not marked decides how far one iteration gets
     max_threshold_reduction : the threshold falls where no cell is marked and iterations still differ, to this fraction
         of the largest residual at most
     anisotropy_threshold : a cell is split across an axis whose last Legendre coefficients (TAIL_START) hold at least
@@ -120,8 +119,6 @@ class CellsTuning:
     max_correction : a correction larger than this multiple of the fields means divergence
     pilot_level, max_pilot_steps : a pilot integration with 2^pilot_level steps, or at most max_pilot_steps where only
         short ones converge, estimates the sizes of the fields
-    incompatible_start_order : order of error over allowed error in the first step where initial and boundary values are
-        incompatible
     max_step_tolerance, step_tolerance_reduction : step tolerance in the first iteration, and relative to the residual
         of the previous one in later iterations; and the factor between iterations once space is resolved
     """
@@ -146,7 +143,7 @@ class CellsTuning:
     similar_mesh_ratio: float = 1 / GAIN
 
     marking_factor: float = 1 / MUCH_SMALLER
-    theta: float = 0.99
+    theta: float = DOERFLER_SHARE
     max_threshold_reduction: float = MUCH_SMALLER
     anisotropy_threshold: float = MUCH_SMALLER
     crease_levels: int = 2
@@ -158,7 +155,7 @@ class CellsTuning:
 
     singular_estimator_factor: float = ESTIMATOR_FACTOR
     residual_gain_factor: float = ESTIMATOR_FACTOR
-    min_gain: float = ALGEBRA_SHARE
+    min_gain: float = MUCH_SMALLER
     min_gain_in_time: float = 1 / ESTIMATOR_FACTOR
     cell_residual_tolerance: float = STRONG_RESIDUAL_TOLERANCE
     residual_tolerance: float = RESIDUAL_TOLERANCE
@@ -176,6 +173,5 @@ class CellsTuning:
     max_correction: float = 1e8
     pilot_level: int = 2
     max_pilot_steps: int = 24
-    incompatible_start_order: float = 1.25
     max_step_tolerance: float = PILOT_TOLERANCE
     step_tolerance_reduction: float = TOLERANCE_REDUCTION

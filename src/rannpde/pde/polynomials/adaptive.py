@@ -25,6 +25,7 @@ from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem, relative_size, row_lengths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 HALF_THE_DIGITS = float(np.sqrt(np.finfo(float).eps))
 
@@ -48,7 +49,7 @@ class PolynomialIteration:
 
 @dataclass(frozen=True, eq=False)
 class PolynomialResult:
-    """What the loop found."""
+    """The result of the loop."""
 
     system: PolynomialSystem
     coefficients: Array
@@ -127,7 +128,7 @@ class AdaptivePolynomials:
                 judged = self._judged(system, coefficients, descent, estimate, bool(undetermined))
                 if judged.status is not Status.RESIDUAL_TOO_LARGE:
                     return judged
-            if quadrature > 0.1 * self.tol:
+            if quadrature > MUCH_SMALLER * self.tol:
                 noise = noise + 1 if quadrature > 0.5 * coarser else 0
                 if noise == 2 and quadrature > self.tol:  # twice as many panels helped neither now nor before
                     detail = "rounding errors of the integrals are above the tolerance"
@@ -176,7 +177,7 @@ class AdaptivePolynomials:
     def _refined(self, space: PolynomialSpace, coefficients: Array) -> PolynomialSpace:
         """Higher degrees along coordinates that are not resolved; from the highest degree on, smaller cells."""
         tails = space.tails(coefficients)
-        wanted = [bool((tail > 0.1 * self.tol).any()) for tail in tails]
+        wanted = [bool((tail > MUCH_SMALLER * self.tol).any()) for tail in tails]
         if not any(wanted):
             wanted = [True] * space.dim
         edges, degrees = list(space.edges), list(space.degrees)
@@ -184,7 +185,11 @@ class AdaptivePolynomials:
             if wanted[axis] and degrees[axis] < self.settings.most_degree:
                 degrees[axis] = min(degrees[axis] + degrees[axis] // 2, self.settings.most_degree)
             elif wanted[axis]:
-                marked = tail > 0.1 * self.tol if (tail > 0.1 * self.tol).any() else np.full(len(tail), True)
+                marked = (
+                    tail > MUCH_SMALLER * self.tol
+                    if (tail > MUCH_SMALLER * self.tol).any()
+                    else np.full(len(tail), True)
+                )
                 own = edges[axis]
                 edges[axis] = np.sort(np.concatenate([own, 0.5 * (own[:-1] + own[1:])[marked]]))
         return replace(space, edges=tuple(edges), degrees=tuple(degrees))

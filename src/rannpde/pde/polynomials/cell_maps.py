@@ -33,23 +33,23 @@ def nodes_and_weights(edges: Array, powers: Array, count: int) -> tuple[Array, A
     widths, power = np.diff(edges)[:, None], np.abs(powers)[:, None]
     from_upper = (powers < 0)[:, None]
     y = np.where(from_upper, 1 - z, z)
-    places = np.where(from_upper, edges[1:, None] - widths * y**power, edges[:-1, None] + widths * y**power)
-    return places, 0.5 * weights * widths * power * y ** (power - 1.0)
+    nodes = np.where(from_upper, edges[1:, None] - widths * y**power, edges[:-1, None] + widths * y**power)
+    return nodes, 0.5 * weights * widths * power * y ** (power - 1.0)
 
 
-def cell_values(places: Array, edges: Array, powers: Array, cell: Array, degree: int, order: int) -> Array:
-    """∂^order of the Legendre polynomials of each place's cell: (K, degree + 1)."""
-    found = np.empty((len(places), degree + 1))
+def cell_values(positions: Array, edges: Array, powers: Array, cell: Array, degree: int, order: int) -> Array:
+    """∂^order of the Legendre polynomials of each position's cell: (K, degree + 1)."""
+    table = np.empty((len(positions), degree + 1))
     own = powers[cell]
     for power in np.unique(own):
         rows = own == power
         low, high = edges[cell[rows]], edges[cell[rows] + 1]
-        y = (places[rows] - low if power > 0 else high - places[rows]) / (high - low)
+        y = (positions[rows] - low if power > 0 else high - positions[rows]) / (high - low)
         values = _graded_values(y, abs(int(power)), degree, order) / (high - low)[:, None] ** order
         if power < 0:  # P_k(1 - 2z) = (-1)^k P_k(2z - 1), and y falls where x grows
             values *= (-1.0) ** (np.arange(degree + 1) + order)
-        found[rows] = values
-    return found
+        table[rows] = values
+    return table
 
 
 def _graded_values(y: Array, power: int, degree: int, order: int) -> Array:
@@ -68,17 +68,17 @@ def _graded_values(y: Array, power: int, degree: int, order: int) -> Array:
 @lru_cache(maxsize=256)
 def _chain(power: int, order: int) -> tuple[int, ...]:
     """c_j of (p ∂_y)^order = Σ_j c_j z^(j - order p) ∂_z^j, from p ∂_y = z^(1-p) ∂_z."""
-    found = [1]
+    coefficients = [1]
     for m in range(order):
-        kept = [factor * (j - m * power) for j, factor in enumerate(found)] + [0]
-        found = [kept[j] + (found[j - 1] if j else 0) for j in range(m + 2)]
-    return tuple(found)
+        kept = [factor * (j - m * power) for j, factor in enumerate(coefficients)] + [0]
+        coefficients = [kept[j] + (coefficients[j - 1] if j else 0) for j in range(m + 2)]
+    return tuple(coefficients)
 
 
 @lru_cache(maxsize=256)
 def _derivative(degree: int, order: int) -> Array:
     """(degree + 1, degree + 1): Legendre coefficients of the derivatives of Legendre polynomials, by columns."""
-    found = np.zeros((degree + 1, degree + 1))
+    matrix = np.zeros((degree + 1, degree + 1))
     if order <= degree:
-        found[: degree + 1 - order] = legder(np.eye(degree + 1), m=order, axis=0) if order else np.eye(degree + 1)
-    return found
+        matrix[: degree + 1 - order] = legder(np.eye(degree + 1), m=order, axis=0) if order else np.eye(degree + 1)
+    return matrix

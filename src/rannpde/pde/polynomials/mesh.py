@@ -16,12 +16,12 @@ from rannpde.domains.boundary.sides import FlatSide
 from rannpde.pde.polynomials.cell_maps import Roots
 from rannpde.pde.polynomials.settings import PolynomialSettings
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue, common_power, root_places
-from rannpde.pde.statement.kinks import kink_places
+from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue, common_power, root_levels
+from rannpde.pde.statement.kinks import kink_levels
 
 
 def first_edges(problem: Problem, settings: PolynomialSettings, roots: tuple[Roots, ...] = ()) -> tuple[Array, ...]:
-    """For each coordinate, the ends of the domain and the places between them at which solutions are not smooth.
+    """For each coordinate, the ends of the domain and the positions between them at which solutions are not smooth.
 
     roots : ``field_roots``; no cell has one at both ends
 
@@ -30,44 +30,44 @@ def first_edges(problem: Problem, settings: PolynomialSettings, roots: tuple[Roo
     >>> first_edges(problem, PolynomialSettings())[0].tolist()
     [0.0, 1.0, 2.0, 2.5]
     """
-    found = []
+    every = []
     for axis, symbol in enumerate(problem.vocabulary.symbols):
         lower, upper = map(float, problem.domain.bounds[axis])
-        kinks = [place for place in _kinks(problem, symbol, axis) if lower < place < upper]
+        kinks = [position for position in _kinks(problem, symbol, axis) if lower < position < upper]
         maps = list(dict.fromkeys(_arguments(problem, symbol, axis)))
         most = settings.most_unknowns // (4 * (settings.degree + 1))
-        own = [place for place, _ in roots[axis]] if roots else []
+        own = [position for position, _ in roots[axis]] if roots else []
         edges = _propagated((lower, upper), own + kinks, maps, settings.most_degree, most)
         both = np.isin(edges[:-1], own) & np.isin(edges[1:], own)
-        found.append(np.sort(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])[both]])))
-    return tuple(found)
+        every.append(np.sort(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])[both]])))
+    return tuple(every)
 
 
 def field_roots(problem: Problem) -> tuple[Roots, ...]:
-    """For each coordinate, where solutions are smooth functions of a root of the distance: (place, power).
+    """For each coordinate, where solutions are smooth functions of a root of the distance: (position, power).
 
     At the ends of integrals with a kernel such as 1/√(x - s), and where roots of the coordinate vanish. Equations of
-    higher order than one have conditions on derivatives, which such functions need not have at these places.
+    higher order than one have conditions on derivatives, which such functions need not have there.
 
     >>> from rannpde.domains import Box
     >>> field_roots(Problem("u = 1 - integral(u(s)/sqrt(t - s), s, 0, t)", Box(t=(0, 3))))
     (((0.0, 2),),)
     """
-    found = []
+    roots = []
     for axis, symbol in enumerate(problem.vocabulary.symbols):
         powers: dict[float, int] = {}
         if max(problem.order(name, axis) for name in problem.fields) <= 1:
             lower, upper = map(float, problem.domain.bounds[axis])
-            for place, power in _root_candidates(problem, symbol, axis):
-                if power > 1 and lower <= place <= upper:
-                    powers[place] = common_power((power, powers.get(place, 1)))
-        found.append(tuple(sorted(powers.items())))
-    return tuple(found)
+            for position, power in _root_candidates(problem, symbol, axis):
+                if power > 1 and lower <= position <= upper:
+                    powers[position] = common_power((power, powers.get(position, 1)))
+        roots.append(tuple(sorted(powers.items())))
+    return tuple(roots)
 
 
 def _root_candidates(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[tuple[float, int]]:
     for term in problem.interior:
-        for formula, power, _ in root_places(term.expression.formula, symbol):
+        for formula, power, _ in root_levels(term.expression.formula, symbol):
             root = _affine(formula, symbol)
             if root is not None:
                 yield -root[0] / root[1], power
@@ -91,8 +91,8 @@ def _kinks(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[float]
     for term in problem.terms:
         if isinstance(term.region, FlatSide) and term.region.axis == axis:
             yield term.region.value
-        for place in kink_places(term.expression.formula):
-            root = _affine(place, symbol)
+        for level in kink_levels(term.expression.formula):
+            root = _affine(level, symbol)
             if root is not None:
                 yield -root[0] / root[1]
 
@@ -107,9 +107,9 @@ def _arguments(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[tu
             elif isinstance(one, DefiniteIntegral):
                 formulas = (one.lower, one.upper)
             for formula in formulas:
-                found = _affine(formula, symbol) if formula.has(symbol) else None
-                if found is not None and found != (0.0, 1.0):
-                    yield found
+                function = _affine(formula, symbol) if formula.has(symbol) else None
+                if function is not None and function != (0.0, 1.0):
+                    yield function
 
 
 def _propagated(
@@ -117,19 +117,23 @@ def _propagated(
 ) -> Array:
     lower, upper = ends
     near = 1e-9 * (upper - lower)
-    places = [lower, upper]
+    positions = [lower, upper]
 
     def add(candidates: Iterable[float]) -> list[float]:
         fresh = []
-        for place in candidates:
-            if lower < place < upper and len(places) < most and min(abs(place - known) for known in places) > near:
-                places.append(place)
-                fresh.append(place)
+        for position in candidates:
+            if (
+                lower < position < upper
+                and len(positions) < most
+                and min(abs(position - known) for known in positions) > near
+            ):
+                positions.append(position)
+                fresh.append(position)
         return fresh
 
     latest = [lower, upper, *add(kinks)]
     for _ in range(generations):
-        latest = add((place - start) / slope for place in latest for start, slope in maps)
+        latest = add((breakpoint - start) / slope for breakpoint in latest for start, slope in maps)
         if not latest:
             break
-    return np.array(sorted(places))
+    return np.array(sorted(positions))

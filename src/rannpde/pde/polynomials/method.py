@@ -56,18 +56,18 @@ class Polynomials:
             return ("the problem has neither integrals of fields nor their values at other points",)
         what = problem.functionals[0]
         space = problem.domain.space if isinstance(problem.domain, SpaceTime) else problem.domain
-        found = []
+        reasons = []
         if not isinstance(space, Box):
-            found.append(f"{what}: integrals and values elsewhere are solved on intervals and boxes only")
+            reasons.append(f"{what}: integrals and values elsewhere are solved on intervals and boxes only")
         elif problem.domain.dim > 2:  # dense least squares on a tensor grid
-            found.append(f"{what}: they are solved in one or two coordinates, not {problem.domain.dim}")
+            reasons.append(f"{what}: they are solved in one or two coordinates, not {problem.domain.dim}")
         if problem.bounds:
-            found.append("fields have bounds")
+            reasons.append("fields have bounds")
         if problem.pairings:
-            found.append("some fields are periodic and others are not")
-        found += [f"the flux of equation {name!r} jumps" for name in problem.jumping]
+            reasons.append("some fields are periodic and others are not")
+        reasons += [f"the flux of equation {name!r} jumps" for name in problem.jumping]
         part = refused_shape(problem) if isinstance(space, Box) else ""
-        return (*found, part) if part else tuple(found)
+        return (*reasons, part) if part else tuple(reasons)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too: there is none."""
@@ -78,7 +78,7 @@ class Polynomials:
         return None
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        """The solution to a relative L² error of about ``tol``, or the best iterate, with its estimate."""
         guess = None
         if self.guess:
             for name in (*self.guess, *problem.fields):
@@ -89,20 +89,20 @@ class Polynomials:
         adaptive.on_result = lambda make: monitor.keep(lambda *end: self._solution(problem, make(*end), monitor, why))
         return self._solution(problem, adaptive.run(), monitor, why)
 
-    def _solution(self, problem: Problem, found: PolynomialResult, monitor: Monitor, why: str) -> Solution:
-        fresh = found.system.with_more_nodes()
+    def _solution(self, problem: Problem, result: PolynomialResult, monitor: Monitor, why: str) -> Solution:
+        fresh = result.system.with_more_nodes()
         held_out, losses = {}, {}
-        for name, (value, size) in fresh.residuals(found.coefficients).items():
+        for name, (value, size) in fresh.residuals(result.coefficients).items():
             losses[name] = float(np.mean(np.square(value)))
             held_out[name] = relative_size(value, size)
         measures = {term.name: term.measure for term in problem.terms}
-        last = found.iterations[-1]
+        last = result.iterations[-1]
         label = f"piecewise polynomials of degree {' × '.join(map(str, last.degrees))}"
         return Solution(
-            problem=problem, fields=problem.fields, function=found.function, status=found.status, detail=found.detail,
-            estimate=found.estimate, held_out=held_out, losses=losses,
+            problem=problem, fields=problem.fields, function=result.function, status=result.status,
+            detail=result.detail, estimate=result.estimate, held_out=held_out, losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=PolynomialHistory(found.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
+            history=PolynomialHistory(result.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 

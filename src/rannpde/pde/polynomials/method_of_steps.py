@@ -40,9 +40,9 @@ def is_causal(problem: Problem) -> bool:
             return False
     (symbol,) = problem.vocabulary.symbols
     lower, upper = map(float, problem.domain.bounds[0])
-    places = np.linspace(lower, upper, SAMPLE)
+    points = np.linspace(lower, upper, SAMPLE)
     own = [one for term in problem.interior for one in term.expression.functionals.values()]
-    return all(_looks_back(one, symbol, {symbol: places}, problem) for one in own)
+    return all(_looks_back(one, symbol, {symbol: points}, problem) for one in own)
 
 
 def _looks_back(one: Functional, now: sympy.Symbol, known: dict[sympy.Symbol, Array], problem: Problem) -> bool:
@@ -86,8 +86,8 @@ class _LastCell:
         return whole.reshape(self.coefficients.shape)
 
     def residual(self, vector: Array) -> Array:
-        found = self.system.residual(self.table(vector))
-        return found if self.lengths is None else found / self.lengths
+        residual = self.system.residual(self.table(vector))
+        return residual if self.lengths is None else residual / self.lengths
 
     def linearise(self, vector: Array) -> tuple[Array, Array]:
         residual, jacobian = self.system.linearise(self.table(vector))
@@ -101,7 +101,7 @@ def solve_by_steps(system: PolynomialSystem) -> Descent:
     """Solve cell by cell; where Newton's method fails in a cell, the rest keeps the last values."""
     space, fields = system.space, len(system.fields)
     (edges,), (degree,) = space.edges, space.degrees
-    found = np.zeros((fields, 0))
+    coefficients = np.zeros((fields, 0))
     steps: tuple[GaussNewtonStep, ...] = ()
     rank = 0
     for cell in range(len(edges) - 1):
@@ -110,22 +110,22 @@ def solve_by_steps(system: PolynomialSystem) -> Descent:
         own = replace(system, space=part, rule=rule, last_only=True)
         before = np.zeros(fields)
         if cell:
-            earlier = PiecewiseTensor(replace(space, edges=(edges[: cell + 1],)), found)
+            earlier = PiecewiseTensor(replace(space, edges=(edges[: cell + 1],)), coefficients)
             before = earlier(edges[cell].reshape(1, 1))[0]
         start = np.zeros((fields, degree + 1))
         start[:, 0] = before
-        descent = _solved(own, np.concatenate([found, start], axis=1), start)
+        descent = _solved(own, np.concatenate([coefficients, start], axis=1), start)
         steps += descent.steps
         rank += descent.steps[-1].rank if descent.steps else 0
-        found = np.concatenate([found, descent.vector.reshape(fields, -1)], axis=1)
+        coefficients = np.concatenate([coefficients, descent.vector.reshape(fields, -1)], axis=1)
         if descent.status is not Status.CONVERGED:
             reason = f"{descent.reason}, in the cell from {edges[cell]:.4g} to {edges[cell + 1]:.4g}"
             left = np.zeros((fields, (len(edges) - 2 - cell) * (degree + 1)))
             left[:, :: degree + 1] = before[:, None]
-            return Descent(np.concatenate([found, left], axis=1).ravel(), steps, descent.status, reason, 0.0)
+            return Descent(np.concatenate([coefficients, left], axis=1).ravel(), steps, descent.status, reason, 0.0)
     if steps:
         steps = (*steps[:-1], replace(steps[-1], rank=rank))
-    return Descent(found.ravel(), steps, Status.CONVERGED, "", 0.0)
+    return Descent(coefficients.ravel(), steps, Status.CONVERGED, "", 0.0)
 
 
 def _solved(system: PolynomialSystem, coefficients: Array, start: Array) -> Descent:

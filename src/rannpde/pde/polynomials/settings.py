@@ -1,4 +1,4 @@
-"""The numbers behind piecewise polynomials, in one place, each with its reason."""
+"""The numbers behind piecewise polynomials, each with its reason."""
 
 from __future__ import annotations
 

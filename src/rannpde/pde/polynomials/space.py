@@ -45,9 +45,9 @@ class PolynomialSpace:
 
     @property
     def all_roots(self) -> tuple[tuple[float, ...], int]:
-        """The places of all roots, and the power of z that serves them all (``cell_maps``)."""
+        """The positions of all roots, and the power of z that serves them all (``cell_maps``)."""
         known = [root for own in self.roots for root in own]
-        return tuple(place for place, _ in known), common_power(power for _, power in known)
+        return tuple(position for position, _ in known), common_power(power for _, power in known)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -72,10 +72,10 @@ class PolynomialSpace:
         columns = np.zeros((len(points), 1), dtype=np.int64)
         values = np.ones((len(points), 1))
         for axis, (own, degree) in enumerate(zip(self.edges, self.degrees, strict=True)):
-            place = points[:, axis]
+            position = points[:, axis]
             side = "left" if axis == before else "right"
-            cell = np.clip(np.searchsorted(own, place, side=side) - 1, 0, len(own) - 2)  # type: ignore[call-overload]
-            local = cell_values(place, own, self._powers[axis], cell, degree, index[axis])
+            cell = np.clip(np.searchsorted(own, position, side=side) - 1, 0, len(own) - 2)  # type: ignore[call-overload]
+            local = cell_values(position, own, self._powers[axis], cell, degree, index[axis])
             first = cell[:, None] * (degree + 1) + np.arange(degree + 1)
             columns = (columns[:, :, None] * self.shape[axis] + first[:, None, :]).reshape(len(points), -1)
             values = (values[:, :, None] * local[:, None, :]).reshape(len(points), -1)
@@ -113,7 +113,7 @@ class PolynomialSpace:
 
         It is relative to all of the field, the largest over the fields.
         """
-        found = []
+        by_axis = []
         table = coefficients.reshape(len(coefficients), *self.shape)
         scales = self._norms()
         sizes = np.sqrt(np.square(table * scales).sum(axis=tuple(range(1, table.ndim)), keepdims=True))
@@ -121,8 +121,8 @@ class PolynomialSpace:
         for axis, degree in enumerate(self.degrees):
             along = np.moveaxis(table, axis + 1, 1).reshape(len(table), -1, degree + 1, self.size // self.shape[axis])
             upper = along[:, :, degree - degree // 3 + 1 :].sum(axis=(2, 3))
-            found.append(np.sqrt(upper.max(axis=0)))
-        return found
+            by_axis.append(np.sqrt(upper.max(axis=0)))
+        return by_axis
 
     def _norms(self) -> Array:
         """L² norms of the functions in the local coordinates of cells, shape ``shape``."""
@@ -197,6 +197,6 @@ def unpack_tensor(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Pie
     """The inverse of ``PiecewiseTensor.pack``."""
     degrees = tuple(int(degree) for degree in header["degrees"])
     edges = tuple(floats(arrays, f"edges{axis}", (None,)) for axis in range(len(degrees)))
-    roots = tuple(tuple((float(place), int(power)) for place, power in own) for own in header.get("roots", ()))
+    roots = tuple(tuple((float(position), int(power)) for position, power in own) for own in header.get("roots", ()))
     space = PolynomialSpace(edges, degrees, roots)
     return PiecewiseTensor(space, floats(arrays, "coefficients", (None, space.size)))

@@ -44,12 +44,12 @@ class PolynomialSystem:
         return self.problem.fields
 
     @cached_property
-    def _places(self) -> list[tuple[Term, Array]]:
-        found = [(term, self._points(term)) for term in self.problem.terms]
+    def _collocation_points(self) -> list[tuple[Term, Array]]:
+        collocation = [(term, self._points(term)) for term in self.problem.terms]
         if not self.last_only:
-            return found
+            return collocation
         start, end = self.space.edges[0][-2:]
-        inside = [(term, points[(points[:, 0] >= start) & (points[:, 0] <= end)]) for term, points in found]
+        inside = [(term, points[(points[:, 0] >= start) & (points[:, 0] <= end)]) for term, points in collocation]
         return [(term, points) for term, points in inside if len(points)]
 
     def _points(self, term: Term) -> Array:
@@ -62,7 +62,7 @@ class PolynomialSystem:
     def linearise(self, coefficients: Array) -> tuple[Array, Array]:
         """Residual (R,) and Jacobian (R, fields · size) at coefficients (fields, size)."""
         values, rows = [], []
-        for term, points in self._places:
+        for term, points in self._collocation_points:
             value, own = self._term(term, points, coefficients)
             values.append(term.weight * value)
             rows.append(csr_array(term.weight * own))
@@ -73,7 +73,7 @@ class PolynomialSystem:
 
     def residual(self, coefficients: Array) -> Array:
         """The residual (R,) alone."""
-        values = [term.weight * self._values(term, points, coefficients) for term, points in self._places]
+        values = [term.weight * self._values(term, points, coefficients) for term, points in self._collocation_points]
         return np.concatenate([*values, *(own @ coefficients.ravel() for own in self._continuity)])
 
     def with_more_nodes(self) -> PolynomialSystem:
@@ -82,22 +82,22 @@ class PolynomialSystem:
 
     def residuals(self, coefficients: Array) -> dict[str, tuple[Array, Array]]:
         """By name of a term: the residual at its points, and the size of its summands there."""
-        found: dict[str, tuple[Array, Array]] = {}
-        for term, points in self._places:
+        residuals: dict[str, tuple[Array, Array]] = {}
+        for term, points in self._collocation_points:
             value, own = self._term(term, points, coefficients)
             size = np.abs(own) @ np.abs(coefficients.ravel()) + np.abs(value)
             if term.kind == "functional":  # a mean may vanish, of a field that does not
                 size = size + np.abs(own).sum(axis=1) * np.abs(coefficients).max()
-            before = found.get(term.name, (np.empty(0), np.empty(0)))
-            found[term.name] = (np.append(before[0], value), np.append(before[1], size))
-        return found
+            before = residuals.get(term.name, (np.empty(0), np.empty(0)))
+            residuals[term.name] = (np.append(before[0], value), np.append(before[1], size))
+        return residuals
 
     def _values(self, term: Term, points: Array, coefficients: Array) -> Array:
         state = PiecewiseTensor(self.space, coefficients)
         known = term.known(points, self.problem.vocabulary, term.data)
 
-        def lookup(name: str, places: Array, index: MultiIndex) -> Linearised:
-            return Linearised(state.derivative(places, index)[:, self.fields.index(name)], None)
+        def lookup(name: str, positions: Array, index: MultiIndex) -> Linearised:
+            return Linearised(state.derivative(positions, index)[:, self.fields.index(name)], None)
 
         jets = self._jets(term, points, known, lookup)
         value = term.expression.value(known, {jet: own.values for jet, own in jets.items()})
@@ -107,29 +107,29 @@ class PolynomialSystem:
         self, term: Term, points: Array, known: Mapping[sympy.Symbol, Array], lookup: Lookup
     ) -> dict[Jet, Linearised]:
         checkpoint()
-        found = {}
+        jets = {}
         for jet in term.expression.jets:
             one = term.expression.functionals.get(jet.field)
             if one is None:
-                found[jet] = lookup(jet.field, points, jet.index)
+                jets[jet] = lookup(jet.field, points, jet.index)
             else:
-                found[jet] = self.rule.of(one, known, len(points), lookup, self.space.width)
-        return found
+                jets[jet] = self.rule.of(one, known, len(points), lookup, self.space.width)
+        return jets
 
     def _term(self, term: Term, points: Array, coefficients: Array) -> tuple[Array, csr_array]:
         expression = term.expression
         known = term.known(points, self.problem.vocabulary, term.data)
 
-        def lookup(name: str, places: Array, index: MultiIndex) -> Linearised:
+        def lookup(name: str, positions: Array, index: MultiIndex) -> Linearised:
             number = self.fields.index(name)
-            rows = self.space.rows(places, index)
+            rows = self.space.rows(positions, index)
             return Linearised(rows @ coefficients[number], self._embedded(rows, number))
 
-        found = self._jets(term, points, known, lookup)
-        value, slopes = expression.linearised(known, {jet: own.values for jet, own in found.items()})
+        jets = self._jets(term, points, known, lookup)
+        value, slopes = expression.linearised(known, {jet: own.values for jet, own in jets.items()})
         total = csr_array((len(points), len(self.fields) * self.space.size))
         for jet, slope in zip(expression.jets, slopes, strict=True):
-            own = found[jet].rows
+            own = jets[jet].rows
             if own is not None:
                 along = np.broadcast_to(slope, len(points))
                 total = total + dia_array((along[None, :], [0]), shape=(len(points),) * 2) @ own

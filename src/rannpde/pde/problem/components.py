@@ -78,10 +78,10 @@ def _sizes(problem: Problem, equations: Mapping[str, Any]) -> dict[str, int]:
     numbers |= dict.fromkeys(problem.definitions, 1.0)
     time = "t" if isinstance(problem.domain, SpaceTime) else None
     words = Vocabulary(tuple(problem.domain.names), time, (), numbers, functions)
-    found = infer_fields([*equations.values(), *problem.definitions.values()], words)
-    if not found:
-        raise InputError('no field is found in the equations; name them, such as fields={"u": 2} for a vector')
-    return dict.fromkeys(found, 1)
+    names = infer_fields([*equations.values(), *problem.definitions.values()], words)
+    if not names:
+        raise InputError('the equations hold no field; name them, such as fields={"u": 2} for a vector')
+    return dict.fromkeys(names, 1)
 
 
 def _numbered(name: str, statements: list[str]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _conditions(problem: Problem, notation: TensorNotation, groups: Mapping[str,
 
 def _exact(problem: Problem, notation: TensorNotation, groups: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Exact solutions by component; those of vectors are lists in text, as in equations, or lists of formulas."""
-    found: dict[str, Any] = {}
+    solutions: dict[str, Any] = {}
     for name, given in problem.exact.items():
         if name not in groups:
             raise InputError(f"exact names {name!r}, which is no field; {suggestion(name, list(groups))}")
@@ -124,11 +124,11 @@ def _exact(problem: Problem, notation: TensorNotation, groups: Mapping[str, tupl
             with naming(f"exact {name!r}"):
                 formulas = notation.formulas(text)
             require(len(formulas) == len(groups[name]), f"exact[{name!r}]", given, f"{len(groups[name])} components")
-            found |= dict(zip(groups[name], formulas, strict=True))
+            solutions |= dict(zip(groups[name], formulas, strict=True))
         else:
             require(len(groups[name]) == 1, f"exact[{name!r}]", given, "text, or a list of formulas")
-            found[groups[name][0]] = given
-    return found
+            solutions[groups[name][0]] = given
+    return solutions
 
 
 def vector_fields(problem: Problem, fields: tuple[str, ...]) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class Periodic:
 class Data:
     """Measured values (M,) of a field, or of any expression such as ``u_x``, at points (M, n).
 
-    Where a problem has unknowns, values are noisy measurements, from which these are found:
+    Where a problem has unknowns, values are noisy measurements, from which these are estimated:
 
     noise : standard deviation, one for all or one per value; 0 for exact values; None has it estimated
     loss : "squares", or "huber", which hardly follows single values that are far off
@@ -110,11 +110,11 @@ Condition = On | Periodic | Data
 
 
 def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
-    """Conditions by name, one equation each, with what was written in short: an equation under the name of the place
+    """Conditions by name, one equation each, with what was written in short: an equation under the name of the region
     where it holds, or several; ``"periodic"`` under the name of a coordinate.
 
-    >>> found = stated_conditions({"t=0": "u = sin(x)", "x": "periodic", "boundary": ("u = 0", "v = 0")})
-    >>> found["t=0"], found["x"].coordinate, list(found)[2:]
+    >>> stated = stated_conditions({"t=0": "u = sin(x)", "x": "periodic", "boundary": ("u = 0", "v = 0")})
+    >>> stated["t=0"], stated["x"].coordinate, list(stated)[2:]
     (On(where='t=0', equation='u = sin(x)', weight=1.0), 'x', ['boundary 1', 'boundary 2'])
     """
     conditions: dict[str, Condition] = {}
@@ -184,7 +184,7 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
         expression = read(condition.equation, vocabulary)
         if expression.functionals and not expression.source.free_symbols.intersection(vocabulary.symbols):
             return [Term(name, "functional", expression, None, domain.bounds.mean(axis=1)[None, :])]  # holds anywhere
-        regions = places(condition.where, domain, vocabulary.parameters, name)
+        regions = named_sides(condition.where, domain, vocabulary.parameters, name)
     if not expression.jets:
         raise InputError(
             f"{with_context}it names no field, so it has no effect; fields: {', '.join(vocabulary.fields)}"
@@ -232,7 +232,7 @@ def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabular
 SideChoice = str | tuple[str, ...] | list[str] | Callable[[Array], Any]
 
 
-def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], name: str = "part") -> list[Side]:
+def named_sides(where: SideChoice, domain: Domain, parameters: Mapping[str, float], name: str = "part") -> list[Side]:
     """The sides and slices that a condition names; ``name`` is that of a part given by a function of points."""
     if callable(where):
         return [domain.part(where, name)]
@@ -282,7 +282,7 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
 
 
 def outside(text: str, domain: Domain, parameters: Mapping[str, float]) -> tuple[int, int, float] | None:
-    """Axis, direction and end of what lies beyond an end of a coordinate, such as ``t <= 0``; None for other places.
+    """Axis, direction and end of what lies beyond an end of a coordinate, such as ``t <= 0``; None for other regions.
 
     >>> from rannpde.domains import Box
     >>> outside("t <= 0", Box(t=(0, 5)), {}), outside("t=0", Box(t=(0, 5)), {})
@@ -295,14 +295,14 @@ def outside(text: str, domain: Domain, parameters: Mapping[str, float]) -> tuple
     at, end = number(parts[3], parameters), float(domain.bounds[axis, max(direction, 0)])
     if abs(at - end) > ROUNDED * float(np.abs(domain.bounds[axis]).max()):
         raise InputError(
-            f"the place {text!r} is not what lies beyond an end of {parts[1]}; write "
+            f"the region {text!r} is not what lies beyond an end of {parts[1]}; write "
             f"'{parts[1]} {parts[2]} {end:g}' for values outside the domain"
         )
     return axis, direction, end
 
 
 def _restricted(text: str, test: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
-    """Sides of a place where an inequality in the coordinates holds, such as ``y=0 where x < 0``.
+    """Sides of a region where an inequality in the coordinates holds, such as ``y=0 where x < 0``.
 
     >>> from rannpde.domains import Box
     >>> (left,) = _place("y=0 where x < a", Box(x=(-1, 1), y=(0, 1)), {"a": 0.25})
@@ -316,13 +316,13 @@ def _restricted(text: str, test: str, domain: Domain, parameters: Mapping[str, f
         known = dict(zip(words.symbols, points.T, strict=True))
         return np.broadcast_to(inside.value(known, {}) > 0.5, (len(points),))
 
-    found = []
+    sides_within = []
     for side in _place(text, domain, parameters):
         with suppress(InputError):  # the inequality may hold nowhere on one of several sides
-            found.append(_part(side, holds, test))
-    if not found:
+            sides_within.append(_part(side, holds, test))
+    if not sides_within:
         raise InputError(f"'{text} where {test}' is empty: the inequality holds nowhere there; change it")
-    return found
+    return sides_within
 
 
 def _part(side: Side, holds: Callable[[Array], Array], test: str) -> Side:

@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.statement.expression import Expression, evaluate
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -29,7 +29,7 @@ GRID_CELLS = {1: 2**16, 2: 2**9, 3: 2**6}
 CONCENTRATED_FRACTION = MUCH_SMALLER
 """Data are concentrated when half of their variation lies in this fraction of the domain."""
 
-JUMP_FRACTION = 0.25
+JUMP_FRACTION = COMPARABLE
 """Data that change by this fraction of their range from one cell of the fine grid to the next have a jump there."""
 
 
@@ -76,12 +76,14 @@ def space_fields(evolution: Evolution, points: Array, samples: int = 5) -> Itera
             yield np.nan_to_num(np.broadcast_to(value, (len(points),)).astype(float))
 
 
-def source_size(evolution: Evolution, name: str, points: Array, samples: int = 2**12 + 1, places: int = 64) -> float:
+def source_size(
+    evolution: Evolution, name: str, points: Array, samples: int = 2**12 + 1, space_samples: int = 64
+) -> float:
     """Return the mean over time of the root mean square over space of the rate of a field where all fields vanish.
 
     Many times and few points are sampled: a pulse that no sample hits would make the scale zero.
     """
-    source, points = evolution.rates[name].source, points[:places]
+    source, points = evolution.rates[name].source, points[:space_samples]
     known = evolution.known(np.linspace(*evolution.domain.time, samples)[:, None], points.T[None])
     known |= {symbol: np.zeros(()) for symbol in source.symbols}
     values = np.nan_to_num(evolution.values([source.formula], known)[0])
@@ -206,9 +208,9 @@ class Variation:
     def _points(self, chosen: Array, rng: np.random.Generator) -> Array:
         """Return a point (M, n) in or next to each of these cells."""
         dim = self.domain.dim
-        place = np.stack(np.unravel_index(chosen, (GRID_CELLS[dim],) * dim), axis=1)
+        indices = np.stack(np.unravel_index(chosen, (GRID_CELLS[dim],) * dim), axis=1)
         lower, upper = self.domain.bounds.T
-        points = lower + (upper - lower) * (place + rng.uniform(-0.5, 1.5, place.shape)) / GRID_CELLS[dim]
+        points = lower + (upper - lower) * (indices + rng.uniform(-0.5, 1.5, indices.shape)) / GRID_CELLS[dim]
         return np.clip(points, lower, upper)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 GENERIC_EIGENVALUE = (sqrt(5) - 1) / 2
-"""The number that takes the place of an eigenvalue where a problem is checked and counted: any but special ones."""
+"""The number that replaces an eigenvalue where a problem is checked and counted: any but special ones."""
 
 
 def check_eigenvalue(problem: Problem) -> None:
@@ -43,7 +43,7 @@ def split_parameters(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dic
     >>> split_parameters({"k": 2, "i": 1j})
     ({'k': 2}, {'i': 1j})
     """
-    found = {name: complex(one) for name, one in parameters.items() if isinstance(one, complex)}
-    for name, one in found.items():
+    complex_numbers = {name: complex(one) for name, one in parameters.items() if isinstance(one, complex)}
+    for name, one in complex_numbers.items():
         require(isfinite(one.real) and isfinite(one.imag), f"parameters[{name!r}]", one, "a finite number")
-    return {name: one for name, one in parameters.items() if name not in found}, found
+    return {name: one for name, one in parameters.items() if name not in complex_numbers}, complex_numbers

@@ -271,9 +271,9 @@ def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class EndRow:
-    """A linear functional of a function at one end of an axis: Σ_k coefficients[k] ∂^k u(place)."""
+    """A linear functional of a function at one end of an axis: Σ_k coefficients[k] ∂^k u(position)."""
 
-    place: float
+    position: float
     coefficients: Mapping[int, float]
 
 

@@ -22,17 +22,17 @@ def exterior_values(conditions: Mapping[str, Any], domain: Domain, vocabulary: V
 
     >>> from rannpde.domains import Box
     >>> words = Vocabulary(("t",), None, ("u",))
-    >>> (found,) = exterior_values({"history": On("t <= 0", "2*u = t**2")}, Box(t=(0, 1)), words)
-    >>> found.field, found.direction, found.formula.expression.formula
+    >>> (exterior,) = exterior_values({"history": On("t <= 0", "2*u = t**2")}, Box(t=(0, 1)), words)
+    >>> exterior.field, exterior.direction, exterior.formula.expression.formula
     ('u', -1, t**2/2)
     """
-    found = []
+    exteriors = []
     for name, condition in conditions.items():
         if not isinstance(condition, On) or callable(condition.where):
             continue
         for text in (condition.where,) if isinstance(condition.where, str) else condition.where:
-            place = outside(text, domain, vocabulary.parameters)
-            if place is not None:
+            beyond = outside(text, domain, vocabulary.parameters)
+            if beyond is not None:
                 with naming(f"condition {name!r}"):
                     term = Term(name, "initial", read(condition.equation, vocabulary), None)
                     stated = term.prescribed
@@ -42,8 +42,8 @@ def exterior_values(conditions: Mapping[str, Any], domain: Domain, vocabulary: V
                         )
                     plain = replace(vocabulary, fields=())
                     formula = Formula(compile_expression(stated[1], plain), vocabulary.symbols)
-                    found.append(Exterior(stated[0].field, *place[:2], formula))
-    return tuple(found)
+                    exteriors.append(Exterior(stated[0].field, *beyond[:2], formula))
+    return tuple(exteriors)
 
 
 def box_extent(domain: Domain) -> dict[str, tuple[float, float]]:

@@ -206,10 +206,10 @@ def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: b
         return {name: Rate(_expression(solved[k], symbols, problem)) for k, name in enumerate(top)}
     rates_of: dict[str, Rate] = {}
     for column, name in enumerate(top):
-        place = next(k for k, entries in enumerate(rows) if entries[column] != 0)
-        form = split[moving[place]]
-        kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[place][column].is_number else None
-        rates_of[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
+        row = next(k for k, entries in enumerate(rows) if entries[column] != 0)
+        form = split[moving[row]]
+        kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[row][column].is_number else None
+        rates_of[name] = kept or Rate(_expression(-rest[row] / rows[row][column], symbols, problem))
     return rates_of
 
 

@@ -38,8 +38,8 @@ class Inequality:
     def at(self, points: Array) -> Array:
         """The bound (M,) at points (M, d)."""
         known = dict(zip(self.vocabulary.symbols, points.T, strict=True))
-        found = evaluate([self.bound.formula], known, self.bound.functions)[0]
-        return found + 0.0 * points[:, 0]
+        bound = evaluate([self.bound.formula], known, self.bound.functions)[0]
+        return bound + 0.0 * points[:, 0]
 
 
 def is_inequality(condition: Any) -> bool:
@@ -53,16 +53,16 @@ def inequalities(conditions: Mapping[str, Any], vocabulary: Vocabulary) -> tuple
     """All inequalities that conditions state; InputError where one cannot be understood.
 
     >>> words = Vocabulary(("x", "y"), None, ("u",))
-    >>> (found,) = inequalities({"obstacle": On("interior", "u >= 1 - x**2")}, words)
-    >>> found.field, found.lower, found.bound.formula
+    >>> (obstacle,) = inequalities({"obstacle": On("interior", "u >= 1 - x**2")}, words)
+    >>> obstacle.field, obstacle.lower, obstacle.bound.formula
     ('u', True, 1 - x**2)
     """
-    found = []
+    stated = []
     for name, condition in conditions.items():
         if not is_inequality(condition):
             continue
-        places = (condition.where,) if isinstance(condition.where, str) else condition.where
-        if callable(places) or tuple(places) not in {(word,) for word in INSIDE_WORDS}:
+        regions = (condition.where,) if isinstance(condition.where, str) else condition.where
+        if callable(regions) or tuple(regions) not in {(word,) for word in INSIDE_WORDS}:
             raise InputError(
                 f"condition {name!r}: the inequality {condition.equation!r} is stated on {condition.where!r}, but must "
                 'be stated in the interior: {"interior": "u >= …"}, or On("interior", "u >= …")'
@@ -78,5 +78,5 @@ def inequalities(conditions: Mapping[str, Any], vocabulary: Vocabulary) -> tuple
             bound = read(match[3].strip(), vocabulary)
         if bound.jets:
             raise InputError(f"condition {name!r}: the bound of an inequality holds a field, but must be a formula")
-        found.append(Inequality(name, match[1], match[2].startswith(">"), bound, vocabulary))
-    return tuple(found)
+        stated.append(Inequality(name, match[1], match[2].startswith(">"), bound, vocabulary))
+    return tuple(stated)

@@ -59,14 +59,16 @@ def _entry(header: list[str], rest: list[str], text: str, wrong_key: bool) -> tu
     after = re.search(r"^\s*\[", text[start:], re.MULTILINE)
     end = start + after.start() if after else len(text)
     if rest:
-        found_key = re.search(rf"^[ \t]*([\"']?{re.escape(rest[0])}[\"']?)\s*(=\s*|\.)", text[start:end], re.MULTILINE)
-        if found_key is not None:
-            return start + (found_key.start(1) if wrong_key else found_key.end()), end
+        matching_key = re.search(
+            rf"^[ \t]*([\"']?{re.escape(rest[0])}[\"']?)\s*(=\s*|\.)", text[start:end], re.MULTILINE
+        )
+        if matching_key is not None:
+            return start + (matching_key.start(1) if wrong_key else matching_key.end()), end
     return (match.start(1), end) if header and match else None
 
 
 def _letter(message: str, text: str, start: int, end: int) -> int:
-    """The place of the letter that a mark is under, or of what the message quotes; else where the entry begins."""
+    """The position of the letter that a mark is under, or of what the message quotes; else where the entry begins."""
     _, *shown = message.split(MARK)
     if len(shown) >= 2 and shown[-1].rstrip().endswith("^"):
         position = text.find(shown[-2], start, end)

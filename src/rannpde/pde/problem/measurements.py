@@ -13,7 +13,7 @@ from rannpde.domains.domain import Domain
 from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, reject, require
-from rannpde.pde.problem.conditions import Data, check_data_points, naming, places
+from rannpde.pde.problem.conditions import Data, check_data_points, named_sides, naming
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import read
 
@@ -130,7 +130,7 @@ def _nodes(key: str, region: Any, problem: Problem) -> tuple[Array, Array]:
     """Points (M, n) and shares (M,), sum 1."""
     dim = problem.domain.dim
     if isinstance(region, str):
-        (region,) = places(region, problem.domain, problem.numbers)
+        (region,) = named_sides(region, problem.domain, problem.numbers)
     if isinstance(region, Region):
         if isinstance(region, Domain):
             require(region.dim == dim, key, region, f"in the {dim} coordinates of the problem")

@@ -63,12 +63,12 @@ class Output:
 def stated_outputs(given: Any) -> dict[str, Output]:
     """Outputs by name; an expression alone is its integral over the domain, or its value where it names points."""
     require(isinstance(given, Mapping), "outputs", given, "a mapping of names to rp.Output(…) or expressions")
-    found: dict[str, Output] = {}
+    outputs: dict[str, Output] = {}
     for name, one in given.items():
         require(isinstance(name, str) and bool(name), "the name of an output", name, "text")
         output = one if isinstance(one, Output) else Output(one)
-        found[name] = output
-    return found
+        outputs[name] = output
+    return outputs
 
 
 def output_from_table(key: str, value: Any) -> Output:

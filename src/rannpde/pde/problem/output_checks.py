@@ -10,14 +10,14 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import finite_points, require
 from rannpde.pde.problem.conditions import naming
 from rannpde.pde.problem.output import IN_TIME
-from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
+from rannpde.pde.problem.output_region import check_anchors, check_output_region, output_region, times_of
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 
 def check_outputs(problem: Problem) -> None:
-    """Refuse outputs that cannot be read, or whose place does not exist."""
+    """Refuse outputs that cannot be read, or whose region does not exist."""
     for name, output in problem.outputs.items():
         with naming(f"output {name!r}"):
             expression = problem.output_expressions[name]
@@ -29,7 +29,7 @@ def check_outputs(problem: Problem) -> None:
             if output.kind in IN_TIME:
                 times = [problem.domain.bounds[0, 0]]
             if output.kind not in ("value", "first time") and not expression.fixed:
-                check_output_place(expression, output_region(output.on, times[0], problem))
+                check_output_region(expression, output_region(output.on, times[0], problem))
             elif output.at is not None:
                 at = finite_points(f"at of output {name!r}", np.atleast_2d(output.at), None)
                 own = problem.domain.dim - (timed and output.t is not None)

@@ -111,12 +111,12 @@ class OutputExpression:
         return known, jets
 
     def _anchored(self, anchor: AnchoredValue, function: State, points: Array) -> Array:
-        place = np.asarray(anchor.point)
-        if len(place) == points.shape[1]:
-            one = jets_of(function, self.fields, place[None, :], [anchor.jet])[anchor.jet]
+        point = np.asarray(anchor.point)
+        if len(point) == points.shape[1]:
+            one = jets_of(function, self.fields, point[None, :], [anchor.jet])[anchor.jet]
             return np.full(len(points), one[0])
         times, back = np.unique(points[:, 0], return_inverse=True)
-        rows = np.column_stack([times, np.broadcast_to(place, (len(times), len(place)))])
+        rows = np.column_stack([times, np.broadcast_to(point, (len(times), len(point)))])
         return jets_of(function, self.fields, rows, [anchor.jet])[anchor.jet][back]
 
 
@@ -124,8 +124,8 @@ def read_output(statement: Any, vocabulary: Vocabulary) -> OutputExpression:
     """Text or SymPy as the expression of an output; an equation is left minus right.
 
     >>> words = Vocabulary(("x", "y"), None, ("p",), {"a": 0.5})
-    >>> found = read_output("p(0.15, 0.2) - p(a/2, 0.2)", words)
-    >>> [anchor.point for anchor in found.anchors], found.fixed
+    >>> output = read_output("p(0.15, 0.2) - p(a/2, 0.2)", words)
+    >>> [anchor.point for anchor in output.anchors], output.fixed
     ([(0.15, 0.2), (0.25, 0.2)], True)
     """
     if not isinstance(statement, str):
@@ -181,10 +181,10 @@ def _point(node: Call, text: str, words: Vocabulary) -> tuple[float, ...]:
         wanted = " or ".join(str(n) for n in sorted(lengths))
         fail(text, node.column, f"{node.name}(…) at a point has {wanted} coordinates, not {len(node.arguments)}")
     plain = Vocabulary((), parameters=words.parameters)
-    found = []
+    coordinates = []
     for argument in node.arguments:
         value = constant(build_tree(text, argument, None, plain))
         if value is None or not np.isfinite(value):
             fail(text, argument.column, "the coordinates of a point are numbers")
-        found.append(float(value))
-    return tuple(found)
+        coordinates.append(float(value))
+    return tuple(coordinates)

@@ -14,7 +14,7 @@ from rannpde.domains.operations.regions import line_patches, patches_of
 from rannpde.domains.quadrature.patches import RegionPatches, TimedPatches, joined_patches
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, is_real, require
-from rannpde.pde.problem.conditions import places
+from rannpde.pde.problem.conditions import named_sides
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.rounding import COMPUTED
 
@@ -82,11 +82,11 @@ def output_region(on: Any, time: float | None, problem: Problem) -> OutputRegion
         isinstance(on, str) or callable(on) or (isinstance(on, (tuple, list)) and all(isinstance(p, str) for p in on))
     )
     require(named, "on", on, "None, the name of a side or several, a shape, or the two ends of a line")
-    sides = places(on, space, problem.parameters)
+    sides = named_sides(on, space, problem.parameters)
     return _of_regions(list(sides), all(map(_has_normals, sides)), time, name)
 
 
-def check_output_place(expression: OutputExpression, region: OutputRegion) -> None:
+def check_output_region(expression: OutputExpression, region: OutputRegion) -> None:
     """Refuse normals where there are none."""
     if expression.uses_normals and not region.sided:
         raise InputError(

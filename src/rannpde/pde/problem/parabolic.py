@@ -93,8 +93,8 @@ class Parabolic:
 
     def values(self, formula: Operation, s: float, points: Array) -> Array:
         """A known formula at s and points (M, d): (M,) of a scalar, (M, d) of a vector."""
-        found = evaluate_vector(formula, self.known(s, points))
-        full = np.broadcast_to(found, (len(points), found.shape[1]))
+        values = evaluate_vector(formula, self.known(s, points))
+        full = np.broadcast_to(values, (len(points), values.shape[1]))
         return full[:, 0] if formula.kind == "scalar" else full
 
 
@@ -148,10 +148,10 @@ def _field(problem: Problem, statement: str) -> str:
     require(len(given) <= 1, "fields", given, "one name, where x is a vector")
     if given:
         return str(given[0])
-    found = [n.text[:-2] for side in parse(statement) if side for n in names(side) if n.text.endswith("_t")]
-    if not found:
+    fields = [n.text[:-2] for side in parse(statement) if side for n in names(side) if n.text.endswith("_t")]
+    if not fields:
         raise InputError(f"the equation {statement!r} has no time derivative of an unknown function, such as u_t")
-    return found[0]
+    return fields[0]
 
 
 def _conditions(
@@ -163,18 +163,18 @@ def _conditions(
         with naming(f"condition {name!r}"):
             if not isinstance(condition, On) or callable(condition.where) or not isinstance(condition.equation, str):
                 reject("it", condition, "an equation at a time, or an inequality u >= …", "R^d has no other sides")
-            places = (condition.where,) if isinstance(condition.where, str) else tuple(condition.where)
+            regions = (condition.where,) if isinstance(condition.where, str) else tuple(condition.where)
             if _is_inequality(condition.equation):
                 require(obstacle is None, "a second obstacle", condition.equation, "left out; write u >= max(a, b)")
-                obstacle = _obstacle(condition.equation, places, words, domain)
+                obstacle = _obstacle(condition.equation, regions, words, domain)
                 continue
-            sides = [place for place in places if place.partition("=")[0].strip() != words.time]
-            if sides and all("=" in place for place in places):
-                walls += [_wall(condition.equation, place, words) for place in places]
+            sides = [region for region in regions if region.partition("=")[0].strip() != words.time]
+            if sides and all("=" in region for region in regions):
+                walls += [_wall(condition.equation, region, words) for region in regions]
                 continue
             require(data is None, "a second condition", condition.equation, "left out: data at one end of time suffice")
-            require(len(places) == 1, "its places", places, "one end of the interval of time")
-            data = _data(condition.equation, places[0], words, domain)
+            require(len(regions) == 1, "its regions", regions, "one end of the interval of time")
+            data = _data(condition.equation, regions[0], words, domain)
     if data is None:
         raise InputError(
             f"the problem has no data at an end of time; give one as {words.field} = … at t={domain.time[1]:g}"
@@ -184,21 +184,21 @@ def _conditions(
     return data[0], obstacle, data[1], tuple(walls)
 
 
-def _wall(equation: str, place: str, words: VectorVocabulary) -> KillingWall:
+def _wall(equation: str, side: str, words: VectorVocabulary) -> KillingWall:
     """A side such as x[1]=0 with u = 0 on it."""
-    left, right = parse(place)
+    left, right = parse(side)
     if right is None:
-        raise InputError(f"{place!r} is no side; write one as x[1]=0")
-    sides = read_sides(place, left, right, words)
+        raise InputError(f"{side!r} is no side; write one as x[1]=0")
+    sides = read_sides(side, left, right, words)
     if any(one.has("field", "gradient", "time") or not one.known for one in sides):
-        raise InputError(f"{place!r} is no side of space; a side is an equation of x alone such as x[1]=0")
+        raise InputError(f"{side!r} is no side of space; a side is an equation of x alone such as x[1]=0")
     first, second = parse(equation)
     value = None if second is None else _alone(read_sides(equation, first, second, words), words.field, equation)
     if value is None or not value.constant or float(evaluate_vector(value, {})[0, 0]) != 0:
         reject("the equation on a side", equation, f"{words.field} = 0",
                "state the problem for the difference from a function that has the values wanted there")  # fmt: skip
     minus = combine("multiply", scalar_constant(-1.0), sides[1])
-    return KillingWall(combine("add", sides[0], minus), place)
+    return KillingWall(combine("add", sides[0], minus), side)
 
 
 def _is_inequality(text: str) -> bool:
@@ -214,29 +214,29 @@ def _is_inequality(text: str) -> bool:
     return False
 
 
-def _data(equation: str, place: str, words: VectorVocabulary, domain: SpaceTime) -> tuple[Operation, bool]:
+def _data(equation: str, region: str, words: VectorVocabulary, domain: SpaceTime) -> tuple[Operation, bool]:
     left, right = parse(equation)
     if right is None:
         raise InputError(f"{equation!r} is no equation; write {words.field} = …")
     sides = read_sides(equation, left, right, words)
     value = _alone(sides, words.field, equation)
-    when, ends = _time(place, words, domain), domain.time
+    when, ends = _time(region, words, domain), domain.time
     near = [abs(when - end) <= ROUNDED * (ends[1] - ends[0]) for end in ends]
-    require(any(near), "its place", place, f"t={ends[0]:g} or t={ends[1]:g}, an end of the interval of time")
+    require(any(near), "its region", region, f"t={ends[0]:g} or t={ends[1]:g}, an end of the interval of time")
     return value, near[1]
 
 
-def _obstacle(text: str, places: tuple[str, ...], words: VectorVocabulary, domain: SpaceTime) -> Obstacle:
-    found = parse_inequality(text)
-    left, right = read_sides(text, found.left, found.right, words)
-    above, below = (left, right) if found.operator in (">=", ">") else (right, left)
+def _obstacle(text: str, regions: tuple[str, ...], words: VectorVocabulary, domain: SpaceTime) -> Obstacle:
+    inequality = parse_inequality(text)
+    left, right = read_sides(text, inequality.left, inequality.right, words)
+    above, below = (left, right) if inequality.operator in (">=", ">") else (right, left)
     if above.name != "field" or not below.known:
         raise InputError(
             f"an obstacle is {words.field} >= a known payoff, not {text!r}; state a maximum as -{words.field}"
         )
-    if len(places) == 1 and places[0] in EVERYWHERE:
+    if len(regions) == 1 and regions[0] in EVERYWHERE:
         return Obstacle(below, ())
-    times = tuple(sorted(_time(place, words, domain) for place in places))
+    times = tuple(sorted(_time(region, words, domain) for region in regions))
     lower, upper = domain.time
     inside = all(lower - ROUNDED <= one <= upper + ROUNDED for one in times)
     require(inside, "its dates", times, f"between {lower:g} and {upper:g}")
@@ -250,9 +250,9 @@ def _alone(sides: tuple[Operation, Operation], field: str, text: str) -> Operati
     raise InputError(f"{text!r} must give {field} itself, as {field} = a known formula")
 
 
-def _time(place: str, words: VectorVocabulary, domain: SpaceTime) -> float:
-    name, equals, value = place.partition("=")
+def _time(region: str, words: VectorVocabulary, domain: SpaceTime) -> float:
+    name, equals, value = region.partition("=")
     if not equals or name.strip() != words.time:
-        reject("its place", place, f"a time such as t={domain.time[1]:g}", "R^d has no sides")
+        reject("its region", region, f"a time such as t={domain.time[1]:g}", "R^d has no sides")
     numbers = {key: float(v) for key, v in words.parameters.items() if v.ndim == 0}
     return float(constant_number(value.strip(), numbers))

@@ -73,11 +73,11 @@ class Problem:
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use. A function of
         parameters, ``lambda r: Box(…) - Ball((0.5, 0.5), r)``, states a domain whose size or form they change
-    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"; an
+    conditions : name → On, Periodic or Data; in short, region → equation or several, coordinate → "periodic"; an
         obstacle is stated as {"interior": "u >= psi"} (docs/nonlinear.md)
     parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
     functions : name → callable of coordinate arrays
-    fields : the unknown functions; found from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
+    fields : the unknown functions; read from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
         with the components u1 and u2: equations then use grad, div, sym, tr, I, … (docs/solving.md, vectors)
     definitions : name → expression of other names, such as ``{"eps": "sym(grad(u))"}``
     complex : whether all fields are complex; u is then u_re + i*u_im, with i the imaginary unit
@@ -90,7 +90,7 @@ class Problem:
     outputs : name → Output, the numbers that are wanted, with their errors (docs/answers.md)
 
     limits : terms that act where a declared bound is broken
-    obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
+    obstacles : every reason why it cannot be integrated in time, collected when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     parametric_domain : the domain as a function of parameters, where it was stated so; ``domain`` is the one at their
         numbers, or at the middle of their ranges
@@ -164,7 +164,7 @@ class Problem:
         if self.unknown:
             take_from_guesses(self, self.at({}))
             return
-        if self.eigenvalue:  # counted and checked with a number in the place of the eigenvalue
+        if self.eigenvalue:  # counted and checked with a number instead of the eigenvalue
             take_over(self, self.at_eigenvalue(GENERIC_EIGENVALUE))
             return
         check_problem(self)
@@ -184,7 +184,7 @@ class Problem:
         object.__setattr__(self, "variation", Variation.of(self))
         object.__setattr__(self, "elliptic", self._in_divergence_form())
         if isinstance(self.elliptic, NoDivergenceForm) and not isinstance(self.domain, SpaceTime):
-            _ = self.quasilinear  # found when the problem is stated, as every form of it
+            _ = self.quasilinear  # derived when the problem is stated, as every form of it
         check_outputs(self)
 
     def _place(self) -> None:
@@ -231,7 +231,7 @@ class Problem:
         return without_unknowns(self, values)
 
     def at_eigenvalue(self, value: float) -> Problem:
-        """Return the problem with a number in the place of the eigenvalue, and 1 in that of complex parameters."""
+        """Return the problem with a number instead of the eigenvalue, and 1 in that of complex parameters."""
         numbers = {name: 1.0 if isinstance(one, complex) else one for name, one in self.parameters.items()}
         return replace(self, parameters={**numbers, self.eigenvalue: float(value)}, eigenvalue="")
 
@@ -416,8 +416,8 @@ class Problem:
         given = self.exact[self.fields[0]]
         if not isinstance(given, str):
             return np.asarray(given(points), dtype=float)
-        found = evaluate_vector(read_vector(given, form.words), {"time": points[:, :1], "point": points[:, 1:]})
-        return np.broadcast_to(found, (len(points), 1))[:, 0]
+        values = evaluate_vector(read_vector(given, form.words), {"time": points[:, :1], "point": points[:, 1:]})
+        return np.broadcast_to(values, (len(points), 1))[:, 0]
 
     def _formula(self, given: Any) -> Formula:
         words = self.words(())

@@ -50,11 +50,11 @@ class Range:
         """The parameter at a reduced coordinate in [-1, 1], or at an array of them."""
         share = (np.asarray(reduced, dtype=float) + 1) / 2
         if self.scale == "log":
-            found = np.exp((1 - share) * np.log(self.lower) + share * np.log(self.upper))
+            value = np.exp((1 - share) * np.log(self.lower) + share * np.log(self.upper))
         else:
-            found = (1 - share) * self.lower + share * self.upper
-        found = np.clip(found, self.lower, self.upper)  # the ends are not left by rounding
-        return float(found) if np.ndim(reduced) == 0 else found
+            value = (1 - share) * self.lower + share * self.upper
+        value = np.clip(value, self.lower, self.upper)  # the ends are not left by rounding
+        return float(value) if np.ndim(reduced) == 0 else value
 
     def reduced(self, value: Any) -> Array:
         """The reduced coordinate in [-1, 1] of a value of the parameter, or of an array of them."""
@@ -90,7 +90,7 @@ def parameter_values(ranges: Mapping[str, Range], values: Mapping[str, Any]) -> 
     for name in values:
         if name not in ranges:
             raise InputError(f"{name!r} is no parameter with a range; {suggestion(name, ranges)}")
-    found: dict[str, float] = {}
+    checked: dict[str, float] = {}
     for name, one in ranges.items():
         if name not in values:
             raise InputError(f"the parameter {name!r} has no value; give {name}=… from {one.lower:g} to {one.upper:g}")
@@ -98,5 +98,5 @@ def parameter_values(ranges: Mapping[str, Range], values: Mapping[str, Any]) -> 
         require(is_real(value), name, value, "a number")
         if not one.contains(value):
             reject(name, value, f"from {one.lower:g} to {one.upper:g}", "solve again with a wider range")
-        found[name] = float(np.clip(value, one.lower, one.upper))
-    return found
+        checked[name] = float(np.clip(value, one.lower, one.upper))
+    return checked

@@ -70,7 +70,7 @@ def _stated_parities(evolution: Evolution, name: str) -> tuple[int | None, ...] 
     for axis, (lower, upper) in enumerate(evolution.domain.space.bounds):
         highest = _highest(evolution, name, axis)
         ends = [
-            sorted(k for face in faces if face.axis == axis and face.row.place == end for k in face.row.coefficients)
+            sorted(k for face in faces if face.axis == axis and face.row.position == end for k in face.row.coefficients)
             for end in (lower, upper)
         ]
         if highest == 0 and not any(ends):

@@ -14,7 +14,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.pde.functions import OneField, PointFunction, State
 from rannpde.pde.problem.checks import ConditionWarning
-from rannpde.pde.problem.conditions import Condition, Data, On, places
+from rannpde.pde.problem.conditions import Condition, Data, On, named_sides
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet, jet_name
 
@@ -54,7 +54,7 @@ def _shortened(
     if not isinstance(condition, On) or callable(condition.where):
         return condition
     names = []
-    for side in places(condition.where, problem.domain, problem.numbers):
+    for side in named_sides(condition.where, problem.domain, problem.numbers):
         if not isinstance(side, FlatSide):
             names.append(side.name)
         elif side.axis > 0 or (interval[0] <= side.value <= interval[1] and not (drop_initial and side.outward == -1)):

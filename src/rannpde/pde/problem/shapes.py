@@ -58,12 +58,14 @@ def domain_from_table(table: Any, parameters: Parameters) -> Domain:
 
 def _vector(entries: Mapping[str, Any]) -> Domain | None:
     """R^d, where the one coordinate is a vector: ``x = { euclidean = 100 }``."""
-    found = [name for name, value in entries.items() if isinstance(value, Mapping) and "euclidean" in value]
-    if not found:
+    vectors = [name for name, value in entries.items() if isinstance(value, Mapping) and "euclidean" in value]
+    if not vectors:
         return None
-    require(len(entries) == 1, "domain", sorted(entries), f"{found[0]} alone beside t, as it is a vector of all space")
-    with naming(f"domain.{found[0]}"):
-        return Euclidean(known(f"domain.{found[0]}", entries[found[0]], ("euclidean",))["euclidean"], found[0])
+    require(
+        len(entries) == 1, "domain", sorted(entries), f"{vectors[0]} alone beside t, as it is a vector of all space"
+    )
+    with naming(f"domain.{vectors[0]}"):
+        return Euclidean(known(f"domain.{vectors[0]}", entries[vectors[0]], ("euclidean",))["euclidean"], vectors[0])
 
 
 def _with_holes(key: str, entries: dict[str, Any], parameters: Parameters) -> Domain:

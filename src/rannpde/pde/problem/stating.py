@@ -81,7 +81,7 @@ def state_with_functionals(problem: Problem) -> None:
 
 
 def take_over(problem: Problem, forward: Problem) -> None:
-    """Take all compiled forms from a problem with numbers in the places of unknowns or of the eigenvalue."""
+    """Take all compiled forms from a problem with numbers instead of unknowns or of the eigenvalue."""
     for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
         object.__setattr__(problem, key, getattr(forward, key))
 

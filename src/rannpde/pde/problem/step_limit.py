@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.pde.problem.data import timed_parts
 from rannpde.pde.problem.evolution import Evolution
-from rannpde.pde.statement.kinks import kink_places
+from rannpde.pde.statement.kinks import kink_levels
 from rannpde.rounding import EPS
 
 GRID_TIMES, SAMPLE_POINTS = 2**15, 12
@@ -127,7 +127,7 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
     time = evolution.clock
     breaks: set[float] = set()
     for part in parts:
-        for inner in kink_places(part):
+        for inner in kink_levels(part):
             if inner.free_symbols != {time}:
                 continue
 

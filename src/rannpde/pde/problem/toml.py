@@ -9,9 +9,9 @@
     [parameters]
     nu = 0.01                                       # or all values of a range: { range = [0.01, 0.1], scale = "log" }
     [conditions]
-    "t=0" = "u = -sin(pi*x)"                        # a place and its equation, or a list of them
+    "t=0" = "u = -sin(pi*x)"                        # a region and its equation, or a list of them
     y = "periodic"                                  # a coordinate
-    [conditions.ends]                               # or with a name of its own, on several places
+    [conditions.ends]                               # or with a name of its own, on several regions
     on = ["x=-1", "x=1"]
     equation = "u = 0"
     [conditions.sensors]
@@ -117,8 +117,8 @@ def in_file(path: PathLike, *tables: str) -> Iterator[None]:
         yield
     except InputError as error:
         location = locate(str(error), tables, Path(path).read_text(encoding="utf-8"))
-        place = f", line {location[0]}, column {location[1]}" if location else ""
-        raise type(error)(f"{path}{place}: {error}") from None
+        position = f", line {location[0]}, column {location[1]}" if location else ""
+        raise type(error)(f"{path}{position}: {error}") from None
 
 
 def from_table(table: Mapping[str, Any]) -> Problem:
@@ -242,7 +242,7 @@ def _fields(value: Any) -> Any:
 
 
 def _condition(key: str, value: Any) -> Condition | str | list[str]:
-    if isinstance(value, (str, list)):  # in short: the key is the place
+    if isinstance(value, (str, list)):  # in short: the key is the region
         return value if isinstance(value, str) else texts(key, value)
     entry = known(key, value, tuple(dict.fromkeys(name for names in _KINDS.values() for name in names)))
     kind = next((kind for kind in _KINDS if kind in entry), None)

@@ -20,7 +20,7 @@ Limits = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Unknown:
-    """A number to be found from measurements: ``Unknown(guess=0.02, bounds=(0, None))``.
+    """A number to be estimated from measurements: ``Unknown(guess=0.02, bounds=(0, None))``.
 
     guess : where the search begins; bounds : (lower, upper), None for no bound, respected by every step
     """
@@ -44,13 +44,13 @@ class Unknown:
 
 @dataclass(frozen=True)
 class UnknownFunction:
-    """A function of some coordinates to be found from measurements.
+    """A function of some coordinates to be estimated from measurements.
 
     of : names of these coordinates
     guess : number, or formula of them
     bounds : (lower, upper), None for no bound; (0, None) keeps a conductivity positive
-    smoothness : order of the prior, which penalises ∫ |∂^smoothness f|²; its strength is found from the data. None lets
-        the data choose between 2, 3 and 4 as well
+    smoothness : order of the prior, which penalises ∫ |∂^smoothness f|²; its regularisation parameter is estimated from
+        the data. None lets the data choose between 2, 3 and 4 as well
     degree : the function is sought among functions as rich as polynomials of this degree; None chooses one so large
         that the prior decides
     """
@@ -133,7 +133,9 @@ def check_shared(problems: Sequence[Any]) -> None:
                 "too: On('t=0', 'u = g') with unknown={'g': rp.UnknownFunction(of=('x',))}"
             )
     count = sum(len(one.values) for problem in problems for one in problem.measurements)
-    require(count > 0, "conditions", sorted(problems[0].conditions), "given with Data, from which unknowns are found")
+    require(
+        count > 0, "conditions", sorted(problems[0].conditions), "given with Data, from which unknowns are estimated"
+    )
     numbers = sum(isinstance(one, Unknown) for one in first.values())
     if numbers > count:
         raise InputError(f"{numbers} unknown numbers but only {count} measured values; measure more, or fix some")

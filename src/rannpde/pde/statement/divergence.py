@@ -117,8 +117,8 @@ def divergence_system(expressions: Mapping[str, Expression], vocabulary: Vocabul
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))
     >>> stated = {"equation": read("u_xx + x*u_yy + 2*u_xy = 1", words)}
-    >>> found = divergence_system(stated, words, np.array([(1.0, 2.0), (0.0, 1.0)]))
-    >>> found.at(np.array([[1.5, 0.0]])).diffusion[0, 0, 0].tolist(), found.at(np.array([[1.5, 0.0]])).load.tolist()
+    >>> system = divergence_system(stated, words, np.array([(1.0, 2.0), (0.0, 1.0)]))
+    >>> system.at(np.array([[1.5, 0.0]])).diffusion[0, 0, 0].tolist(), system.at(np.array([[1.5, 0.0]])).load.tolist()
     ([[1.0, 0.0], [2.0, 1.5]], [[-1.0]])
     """
     if vocabulary.time is not None:
@@ -161,10 +161,10 @@ def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[t
             fluxes.append(own)
             if other != 0:
                 rest = rest + sympy.Derivative(other, coordinate_symbol(coordinate), evaluate=False)
-        found = _without_second(compile_expression(rest, vocabulary))
+        rest_expression = _without_second(compile_expression(rest, vocabulary))
     except StatementError as error:
         raise NoDivergenceForm(f"equation {name!r}: {error}") from None
-    return tuple(fluxes), found
+    return tuple(fluxes), rest_expression
 
 
 def _second_order(expression: Expression) -> list[tuple[Jet, sympy.Expr]]:

@@ -24,9 +24,9 @@ EXPANSION_LIMIT = 10_000
 
 def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
     """Expand derivatives and name the jets; StatementError where that explodes, or a derivative does not exist."""
-    found = with_functionals(source, vocabulary, compile_expression)
-    if found is not None:
-        return found
+    with_integrals = with_functionals(source, vocabulary, compile_expression)
+    if with_integrals is not None:
+        return with_integrals
     expansion = _Expansion()
     expanded = expansion.statement(own_kinks(source), sympy.Integer(1))
     if expanded.has(*INFINITE):
@@ -243,9 +243,7 @@ def solve_linear(matrix: Sequence[Sequence[sympy.Expr]], right: Sequence[sympy.E
 def _pivot(column: list[sympy.Expr]) -> int | None:
     """Return the position of the pivot: a number if there is one, else the shortest entry that is not identically
     zero."""
-    candidates = [
-        (not entry.is_number, size(entry), place) for place, entry in enumerate(column) if not _vanishes(entry)
-    ]
+    candidates = [(not entry.is_number, size(entry), row) for row, entry in enumerate(column) if not _vanishes(entry)]
     return min(candidates)[2] if candidates else None
 
 

@@ -216,8 +216,8 @@ def evaluate(
     >>> evaluate([x**2 + 1, sympy.Integer(3)], {x: np.array([1.0, 2.0])})
     [array([2., 5.]), array(3.)]
     """
-    places, steps, wanted = _program(tuple(expressions), tuple(values))
-    results = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
+    constants, steps, wanted = _program(tuple(expressions), tuple(values))
+    results = [np.asarray(value, dtype=float) for value in values.values()] + list(constants)
     known = functions or {}
     with np.errstate(all="ignore"):
         for operation, below in steps:
@@ -262,9 +262,9 @@ def _program(
 
     for expression in expressions:
         visit(expression)
-    place = {node: k for k, node in enumerate((*given, *constants, *steps))}
-    ordered = tuple((operation, tuple(place[part] for part in below)) for operation, below in steps.values())
-    return tuple(constants.values()), ordered, tuple(place[expression] for expression in expressions)
+    position = {node: k for k, node in enumerate((*given, *constants, *steps))}
+    ordered = tuple((operation, tuple(position[part] for part in below)) for operation, below in steps.values())
+    return tuple(constants.values()), ordered, tuple(position[expression] for expression in expressions)
 
 
 def _operation(node: sympy.Expr) -> ArrayOperation:

@@ -1,6 +1,6 @@
 """Values of fields elsewhere: u(t - 1/2), and integrals of fields, ∫ k(x, s) u(s) ds.
 
-Where an expression holds such a functional, compiling it puts a function of the coordinates in its place, whose jet is
+Where an expression holds such a functional, compiling it replaces it by a function of the coordinates, whose jet is
 a symbol of the formula like all others. The exact linearisation is therefore the chain rule: ∂F/∂functional times the
 linearisation of the functional, which is linear in the values of fields for ``FieldValue``, and for
 ``DefiniteIntegral`` the integral of the linearised integrand.
@@ -20,7 +20,7 @@ from sympy.core.function import AppliedUndef
 from rannpde.arrays import MultiIndex
 from rannpde.grammar import StatementError
 from rannpde.pde.statement.expression import Expression, Functional
-from rannpde.pde.statement.kinks import Absolute, kink_places, own_kinks, shown
+from rannpde.pde.statement.kinks import Absolute, kink_levels, own_kinks, shown
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 FUNCTIONAL = "functional_"
@@ -62,23 +62,23 @@ class DefiniteIntegral:
     @cached_property
     def depends(self) -> frozenset[sympy.Symbol]:
         """The coordinates, and variables of integrals around it, that the value depends on."""
-        found = set(self.integrand.formula.free_symbols) - set(self.integrand.symbols)
+        symbols = set(self.integrand.formula.free_symbols) - set(self.integrand.symbols)
         for one in self.integrand.functionals.values():
             if isinstance(one, FieldValue):
-                found = found.union(*(argument.free_symbols for argument in one.arguments))
+                symbols = symbols.union(*(argument.free_symbols for argument in one.arguments))
             elif isinstance(one, DefiniteIntegral):
-                found |= one.depends
-        return frozenset(found - {self.variable} | self.lower.free_symbols | self.upper.free_symbols)
+                symbols |= one.depends
+        return frozenset(symbols - {self.variable} | self.lower.free_symbols | self.upper.free_symbols)
 
     @cached_property
     def grading(self) -> int:
         """The power of a variable in which roots of a kernel such as 1/sqrt(x - s) are polynomials; 1 without any."""
-        return common_power(power for _, power, _ in root_places(self.integrand.formula, self.variable))
+        return common_power(power for _, power, _ in root_levels(self.integrand.formula, self.variable))
 
     @cached_property
     def exponent(self) -> float:
         """The lowest power of the distance from its singularities by which the kernel behaves there, 0 if bounded."""
-        return min((power for _, _, power in root_places(self.integrand.formula, self.variable)), default=0.0)
+        return min((power for _, _, power in root_levels(self.integrand.formula, self.variable)), default=0.0)
 
     @cached_property
     def field_grading(self) -> int:
@@ -97,30 +97,30 @@ class DefiniteIntegral:
 
         edges : for each coordinate, where fields are not smooth
         """
-        places = list(kink_places(self.integrand.formula))
+        levels = list(kink_levels(self.integrand.formula))
         for one in self.integrand.functionals.values():
             if isinstance(one, FieldValue):
                 own = zip(one.arguments, edges, strict=True)
-                places += [argument - edge for argument, ends in own for edge in ends]
-        yield from self._solved(places)
+                levels += [argument - edge for argument, ends in own for edge in ends]
+        yield from self._solved(levels)
 
     @cached_property
     def singularities(self) -> tuple[sympy.Expr, ...]:
         """Formulas of values of the variable at which a root or logarithm of the kernel vanishes."""
-        return tuple(self._solved(place for place, _, _ in root_places(self.integrand.formula, self.variable)))
+        return tuple(self._solved(level for level, _, _ in root_levels(self.integrand.formula, self.variable)))
 
-    def _solved(self, places: Iterable[sympy.Expr]) -> Iterator[sympy.Expr]:
-        for place in places:
-            slope = sympy.diff(place, self.variable) if place.has(self.variable) else sympy.Integer(0)
+    def _solved(self, levels: Iterable[sympy.Expr]) -> Iterator[sympy.Expr]:
+        for level in levels:
+            slope = sympy.diff(level, self.variable) if level.has(self.variable) else sympy.Integer(0)
             if slope != 0 and not slope.has(self.variable):  # of others, the comparison of two rules tells the error
-                yield -place.xreplace({self.variable: sympy.Integer(0)}) / slope
+                yield -level.xreplace({self.variable: sympy.Integer(0)}) / slope
 
 
-def root_places(formula: sympy.Expr, variable: sympy.Symbol) -> Iterator[tuple[sympy.Expr, int, float]]:
+def root_levels(formula: sympy.Expr, variable: sympy.Symbol) -> Iterator[tuple[sympy.Expr, int, float]]:
     """Formulas that vanish where roots and logarithms are not smooth, the power of z that makes them so, the exponent.
 
     >>> x = sympy.Symbol("x", real=True)
-    >>> list(root_places((1 - x) ** sympy.Rational(2, 3), x))
+    >>> list(root_levels((1 - x) ** sympy.Rational(2, 3), x))
     [(1 - x, 3, 0.6666666666666666)]
     """
     for node in sympy.preorder_traversal(formula):
@@ -147,8 +147,8 @@ def with_functionals(source: sympy.Expr, vocabulary: Vocabulary, compiler: Compi
 
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x",), None, ("u",))
-    >>> found = read("u = 1 + integral(x*s*u(s), s, 0, 1)", words)
-    >>> found.formula, len(found.functionals)
+    >>> stated = read("u = 1 + integral(x*s*u(s), s, 0, 1)", words)
+    >>> stated.formula, len(stated.functionals)
     (-functional_1 + u - 1, 1)
     """
     nodes = list(dict.fromkeys(_outermost(source, vocabulary)))
@@ -160,17 +160,17 @@ def with_functionals(source: sympy.Expr, vocabulary: Vocabulary, compiler: Compi
 def _compiled(
     source: sympy.Expr, nodes: list[sympy.Expr], vocabulary: Vocabulary, words: Vocabulary, compiler: Compiler
 ) -> Expression:
-    """Compile with functions of the coordinates in the place of the nodes; ``words`` are those of the rest."""
+    """Compile with functions of the coordinates instead of the nodes; ``words`` are those of the rest."""
     names = {node: f"{FUNCTIONAL}{number}" for number, node in enumerate(nodes, start=1)}
     own = replace(words, unknown={**words.unknown, **dict.fromkeys(names.values(), words.coordinates)})
-    place = {node: own.field_function(name) for node, name in names.items()}
-    found = compiler(source.xreplace(place), own)
-    for jet in found.jets:
+    functions = {node: own.field_function(name) for node, name in names.items()}
+    expression = compiler(source.xreplace(functions), own)
+    for jet in expression.jets:
         if jet.order and jet.field in names.values():
             node = next(node for node, name in names.items() if name == jet.field)
             raise StatementError(f"the derivative of {shown(node)} cannot be computed; carry it out in the statement")
     functionals = {name: _functional(node, vocabulary, compiler) for node, name in names.items()}
-    return replace(found, source=source, functionals=functionals)
+    return replace(expression, source=source, functionals=functionals)
 
 
 def _outermost(source: sympy.Expr, vocabulary: Vocabulary, everything: bool = False) -> Iterator[sympy.Expr]:

@@ -14,22 +14,22 @@ MOST_BRANCHES = 64
 """Smooth expressions that one condition may amount to; a condition of more is taken as it stands."""
 
 
-def interface_places(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
+def interface_levels(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
     """Expressions in these symbols alone, on whose zeros the formulas jump or have kinks; each once, whatever its sign.
 
     >>> x, y = sympy.symbols("x y", real=True)
-    >>> interface_places([Where(Larger(Absolute(x), y) - 2, 1, 3) * y], [x, y])
+    >>> interface_levels([Where(Larger(Absolute(x), y) - 2, 1, 3) * y], [x, y])
     [x + 2, x - 2, y - 2]
     """
-    return smooth_places((place for formula in formulas for place in _kinks(own_kinks(formula))), symbols)
+    return smooth_levels((level for formula in formulas for level in _kinks(own_kinks(formula))), symbols)
 
 
-def smooth_places(places: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
-    """Smooth expressions in these symbols alone that have the zeros of all places; functions of the user's are none."""
+def smooth_levels(levels: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
+    """Smooth expressions in these symbols alone that have the zeros of all levels; functions of the user's are none."""
     known = set(symbols)
     smooth_parts: dict[sympy.Expr, None] = {}
-    for place in places:
-        for smooth in (factor for branch in branches(place) for factor in _factors(branch)):
+    for level in levels:
+        for smooth in (factor for branch in branches(level) for factor in _factors(branch)):
             if smooth.free_symbols and smooth.free_symbols <= known and not smooth.has(AppliedUndef):
                 smooth_parts[-smooth if smooth.could_extract_minus_sign() else smooth] = None
     return sorted(smooth_parts, key=str)
@@ -52,7 +52,7 @@ def _kinks(node: sympy.Expr) -> Iterator[sympy.Expr]:
     if not node.has(*KINKED):
         return
     if isinstance(node, KINKED):
-        yield _place(node)
+        yield _level(node)
     inner = node.args[1:] if isinstance(node, Where) else () if _of_one(node) else node.args
     for part in inner:
         if isinstance(part, sympy.Expr):
@@ -64,13 +64,13 @@ def _of_one(node: sympy.Expr) -> bool:
     return isinstance(node, (Sign, Step, Delta))
 
 
-def _place(node: sympy.Expr) -> sympy.Expr:
+def _level(node: sympy.Expr) -> sympy.Expr:
     return node.args[0] - node.args[1] if isinstance(node, (Larger, Smaller)) else node.args[0]
 
 
-def branches(place: sympy.Expr) -> list[sympy.Expr]:
-    """Smooth expressions whose zeros hold those of an expression with kinks, and the places where it jumps."""
-    open_: list[sympy.Expr] = [place]
+def branches(expression: sympy.Expr) -> list[sympy.Expr]:
+    """Smooth expressions whose zeros hold those of an expression with kinks, and where it jumps."""
+    open_: list[sympy.Expr] = [expression]
     expressions: list[sympy.Expr] = []
     while open_ and len(open_) + len(expressions) <= MOST_BRANCHES:
         one = open_.pop()
@@ -80,9 +80,9 @@ def branches(place: sympy.Expr) -> list[sympy.Expr]:
             continue
         node = kinks[0]  # the innermost: nothing in it has a kink
         if isinstance(node, (Where, Sign, Step, Delta)):
-            expressions.append(_place(node))
+            expressions.append(_level(node))
         open_ += [one.xreplace({node: choice}) for choice in _choices(node)]
-    return [place] if open_ else expressions
+    return [expression] if open_ else expressions
 
 
 def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
@@ -98,16 +98,16 @@ def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
 
 
 def on_side(formula: sympy.Expr, positive: Callable[[sympy.Expr], bool | None]) -> sympy.Expr:
-    """The formula without the kinks of whose place the sign is known; ``positive`` gives it, or None.
+    """The formula without those kinks whose level has a known sign; ``positive`` gives it, or None.
 
     >>> x, u = sympy.symbols("x u", real=True)
-    >>> on_side(Where(x - 1, 2, 3) * Absolute(u), lambda place: True if place.has(x) else None)
+    >>> on_side(Where(x - 1, 2, 3) * Absolute(u), lambda level: True if level.has(x) else None)
     2*abs(u)
     """
     if not formula.has(*KINKED):
         return formula
     if isinstance(formula, KINKED):
-        sign = positive(_place(formula))
+        sign = positive(_level(formula))
         if sign is not None:
             return on_side(_choices(formula)[0 if sign else 1], positive)
     return formula.func(*[on_side(part, positive) if isinstance(part, sympy.Expr) else part for part in formula.args])

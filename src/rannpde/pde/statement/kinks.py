@@ -183,11 +183,11 @@ def _paired(function: Callable[..., sympy.Expr], arguments: Sequence[sympy.Expr]
     return arguments[0]
 
 
-def kink_places(formula: sympy.Expr) -> Iterator[sympy.Expr]:
+def kink_levels(formula: sympy.Expr) -> Iterator[sympy.Expr]:
     """The expressions whose zeros are kinks or jumps of the formula.
 
     >>> x, y = sympy.symbols("x y", real=True)
-    >>> list(kink_places(largest(x, y) + Sign(x - 1)))
+    >>> list(kink_levels(largest(x, y) + Sign(x - 1)))
     [x - 1, x - y]
     """
     for node in sympy.preorder_traversal(own_kinks(formula)):
@@ -256,11 +256,11 @@ def settle(
         if simple and jumps is not None and not delta.args[0].has(AppliedUndef) and is_flux(stated):
             jumps += [] if _vanishes(factor, delta.args[0]) else [delta.args[0]]
         elif not simple or not _vanishes(factor, delta.args[0]):
-            place = shown(delta.args[0])
+            level = shown(delta.args[0])
             raise StatementError(
-                f"the derivative in {variable} of {shown(stated)} is a distribution: it jumps where {place} = 0, and "
-                f"an equation at points cannot hold δ({place}); write a flux that jumps where a formula of the "
-                f"coordinates vanishes as div(k*grad(u)), a smooth step such as tanh(({place})/width), or cut the "
+                f"the derivative in {variable} of {shown(stated)} is a distribution: it jumps where {level} = 0, and "
+                f"an equation at points cannot hold δ({level}); write a flux that jumps where a formula of the "
+                f"coordinates vanishes as div(k*grad(u)), a smooth step such as tanh(({level})/width), or cut the "
                 "domain there and join two problems by conditions"
             )
         derivative = marked.xreplace({mark: sympy.Integer(0)})

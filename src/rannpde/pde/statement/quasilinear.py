@@ -90,11 +90,11 @@ class QuasilinearSystem:
 
     def terms(self, points: Array, values: Array, slopes: Array) -> Array:
         """-f and F_i, (M, K, 1 + d), at points (M, d), fields (M, F) and their slopes (M, F, d)."""
-        known, found = self._known(points), np.zeros((len(points), len(self.names), 1 + self.dim))
+        known, terms = self._known(points), np.zeros((len(points), len(self.names), 1 + self.dim))
         for k, (row, rest, sign) in enumerate(zip(self.fluxes, self.rests, self.signs, strict=True)):
             for a, (one, factor) in enumerate([(rest, -sign), *((flux, sign) for flux in row)]):
-                found[:, k, a] = factor * one.value(known, self._jets(one, values, slopes))
-        return found
+                terms[:, k, a] = factor * one.value(known, self._jets(one, values, slopes))
+        return terms
 
     def linearised(self, points: Array, values: Array, slopes: Array) -> Linearisation:
         """Terms and their derivatives at points (M, d), fields (M, F) and their slopes (M, F, d)."""
@@ -119,11 +119,11 @@ class QuasilinearSystem:
 
 def jet_values(expression: Expression, fields: tuple[str, ...], values: Array, slopes: Array) -> dict[Jet, Array]:
     """What the jets of an expression of at most first order are, given fields (M, F) and slopes (M, F, d)."""
-    found = {}
+    jets = {}
     for jet in expression.jets:
         f = fields.index(jet.field)
-        found[jet] = slopes[:, f, jet.index.index(1)] if jet.order else values[:, f]
-    return found
+        jets[jet] = slopes[:, f, jet.index.index(1)] if jet.order else values[:, f]
+    return jets
 
 
 def quasilinear_system(
@@ -136,8 +136,8 @@ def quasilinear_system(
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))
     >>> stated = {"equation": read("div((1 + u**2)*grad(u)) = 1", words)}
-    >>> found = quasilinear_system(stated, words, np.array([(0.0, 1.0), (0.0, 1.0)]))
-    >>> here = found.linearised(np.zeros((1, 2)), np.array([[2.0]]), np.array([[[1.0, 0.0]]]))
+    >>> system = quasilinear_system(stated, words, np.array([(0.0, 1.0), (0.0, 1.0)]))
+    >>> here = system.linearised(np.zeros((1, 2)), np.array([[2.0]]), np.array([[[1.0, 0.0]]]))
     >>> here.terms[0, 0].tolist(), here.tangent[0, 0, 0, 1].tolist()
     ([1.0, 5.0, 0.0], [4.0, 5.0, 0.0])
     """
@@ -177,27 +177,27 @@ def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[t
             left = left.xreplace(_functions(flux, vocabulary))  # a flux of values alone is advection
             fluxes.append(compile_expression(sources[coordinate] - left, vocabulary))
             rest = rest + sympy.Derivative(left, coordinate_symbol(coordinate), evaluate=False)
-        found = compile_expression(rest, vocabulary)
+        remainder = compile_expression(rest, vocabulary)
     except StatementError as error:
         raise NoDivergenceForm(f"equation {name!r}: {error}") from None
-    second = {symbol: sympy.Integer(0) for symbol, jet in found.symbols.items() if jet.order == 2}
+    second = {symbol: sympy.Integer(0) for symbol, jet in remainder.symbols.items() if jet.order == 2}
     for symbol in second:  # they cancel, but for the order of their terms
-        if not _cancels(differentiate(found.formula, symbol), found):
+        if not _cancels(differentiate(remainder.formula, symbol), remainder):
             raise NoDivergenceForm(f"the second derivatives of equation {name!r} are no divergence")
-    symbols = {symbol: jet for symbol, jet in found.symbols.items() if jet.order < 2}
-    return tuple(fluxes), Expression(found.source, found.formula.xreplace(second), symbols, found.functions)
+    symbols = {symbol: jet for symbol, jet in remainder.symbols.items() if jet.order < 2}
+    return tuple(fluxes), Expression(remainder.source, remainder.formula.xreplace(second), symbols, remainder.functions)
 
 
 def _functions(expression: Expression, vocabulary: Vocabulary) -> dict[sympy.Symbol, sympy.Expr]:
     """Symbols of jets of at most first order → fields and their derivatives."""
-    found = {}
+    functions = {}
     for symbol, jet in expression.symbols.items():
         function = vocabulary.field_function(jet.field)
         if jet.order == 0:
-            found[symbol] = function
+            functions[symbol] = function
         elif jet.order == 1:
-            found[symbol] = sympy.Derivative(function, vocabulary.symbols[jet.index.index(1)])
-    return found
+            functions[symbol] = sympy.Derivative(function, vocabulary.symbols[jet.index.index(1)])
+    return functions
 
 
 def _integrated(name: str, source: Expression, vocabulary: Vocabulary) -> dict[str, sympy.Expr]:

@@ -107,7 +107,7 @@ def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary, others: Iter
     >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
     ('u',)
     """
-    found: list[str] = []
+    fields: list[str] = []
     statements = list(statements)
     texts = [parse(one) for one in (*statements, *others) if isinstance(one, str)]
     every = [side for sides in texts for side in sides if side is not None]
@@ -116,11 +116,11 @@ def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary, others: Iter
         if isinstance(statement, str):
             sides = [side for side in parse(statement) if side is not None]
             for side in sides:
-                found += _fields_in(side, alone, vocabulary, statement)
+                fields += _fields_in(side, alone, vocabulary, statement)
         elif isinstance(statement, sympy.Basic):
             applied = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            found += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
-    return tuple(dict.fromkeys(found))
+            fields += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
+    return tuple(dict.fromkeys(fields))
 
 
 def _stem(word: str, vocabulary: Vocabulary) -> str:

@@ -22,9 +22,9 @@ class BesselFunction(Real):
     def fdiff(self, argindex: int = 2) -> sympy.Expr:
         if argindex != 2:
             raise StatementError(f"{self.word}(order, x) is differentiated by x only; its order must be a number")
-        order, place = self.args
+        order, argument = self.args
         below, above = self.signs
-        return self.half * (below * self.func(order - 1, place) + above * self.func(order + 1, place))
+        return self.half * (below * self.func(order - 1, argument) + above * self.func(order + 1, argument))
 
 
 class BesselFirst(BesselFunction):
@@ -60,23 +60,23 @@ class Spherical(Real):
     word = "sphericalj"
 
     def _sympystr(self, printer: Any) -> str:
-        order, place = self.args
-        shown = printer.doprint(place)
+        order, argument = self.args
+        shown = printer.doprint(argument)
         return f"sinc({shown})" if order == 0 else f"sphericalj({order}, {shown})"
 
     def fdiff(self, argindex: int = 2) -> sympy.Expr:
         if argindex != 2:
             raise StatementError("sphericalj(order, x) is differentiated by x only; its order must be a number")
-        order, place = self.args
-        below = order * Spherical(order - 1, place) if order != 0 else sympy.Integer(0)
-        return (below - (order + 1) * Spherical(order + 1, place)) / (2 * order + 1)
+        order, argument = self.args
+        below = order * Spherical(order - 1, argument) if order != 0 else sympy.Integer(0)
+        return (below - (order + 1) * Spherical(order + 1, argument)) / (2 * order + 1)
 
 
-def spherical_values(order: Array, place: Array) -> Array:
-    """j_n at places of either sign: j_n(-x) = (-1)^n j_n(x)."""
+def spherical_values(order: Array, argument: Array) -> Array:
+    """j_n at arguments of either sign: j_n(-x) = (-1)^n j_n(x)."""
     number = int(np.asarray(order).flat[0])
-    values = spherical_jn(number, np.abs(place))
-    return np.asarray(np.where(np.asarray(place) < 0, (-1) ** number, 1) * values)
+    values = spherical_jn(number, np.abs(argument))
+    return np.asarray(np.where(np.asarray(argument) < 0, (-1) ** number, 1) * values)
 
 
 SPECIAL_FUNCTIONS: dict[str, Any] = {

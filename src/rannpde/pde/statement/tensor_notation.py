@@ -82,13 +82,13 @@ class TensorNotation:
             else:
                 told = f"{tensor_kind(first)} on the left and {tensor_kind(second)} on the right"
                 fail(text, right.column, f"{told} of the equation; both sides must have the same shape")
-        found = []
+        statements = []
         for one, other in zip(entries(first), entries(second), strict=True):
             sides = self._parts([one, other])
-            found += [f"{a.text} = {b.text}" for a, b in zip(*sides, strict=True) if not self._trivial(a, b)]
-        if not found:
+            statements += [f"{a.text} = {b.text}" for a, b in zip(*sides, strict=True) if not self._trivial(a, b)]
+        if not statements:
             fail(text, 0, "the two sides are the same, so that the equation says nothing")
-        return found
+        return statements
 
     def _trivial(self, left: Entry, right: Entry) -> bool:
         """Whether both are the same, as the imaginary part of conj(u)*u and zero are."""
@@ -102,8 +102,8 @@ class TensorNotation:
         parsed, right = parse(text)
         if right is not None:
             fail(text, 0, "a formula is needed, not an equation")
-        found = entries(_TensorReader(text, self).value(parsed))
-        return [part.text for one in found for part in ((one.real, one.imaginary) if both else (one.real,))]
+        components = entries(_TensorReader(text, self).value(parsed))
+        return [part.text for one in components for part in ((one.real, one.imaginary) if both else (one.real,))]
 
     def _parts(self, scalars: list[ComplexEntry]) -> list[list[Entry]]:
         """Real parts, and imaginary parts where one of the scalars has one, of each."""
@@ -226,10 +226,10 @@ class _TensorReader:
         count = int(exponent.real.text) if re.fullmatch(r"\d{1,2}", exponent.real.text) else 0
         if count < 1:
             fail(self.text, node.column, "a complex number has whole positive powers here; write abs(u) for its size")
-        found = base
+        product = base
         for _ in range(count - 1):
-            found = found * base
-        return found
+            product = product * base
+        return product
 
     # ------------------------------------------------------------------------------------------------- calls
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
-"""How tightly a text holds together: brackets go around what is looser than its place."""
+"""How tightly a text holds together: brackets go around what is looser than its context."""
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,10 @@ def paired(
 
 def total(parts: list[ComplexEntry]) -> ComplexEntry:
     """Their sum."""
-    found = NULL_NUMBER
+    sum_so_far = NULL_NUMBER
     for part in parts:
-        found = found + part
-    return found
+        sum_so_far = sum_so_far + part
+    return sum_so_far
 
 
 def contracted(left: TensorValue, right: TensorValue) -> TensorValue:

@@ -47,18 +47,18 @@ class Operation:
     @cached_property
     def nodes(self) -> tuple[Operation, ...]:
         """Every node once, operands before what is made of them."""
-        found: dict[int, Operation] = {}
+        nodes: dict[int, Operation] = {}
         stack = [(self, False)]
         while stack:
             node, ready = stack.pop()
-            if id(node) in found:
+            if id(node) in nodes:
                 continue
             if ready:
-                found[id(node)] = node
+                nodes[id(node)] = node
             else:
                 stack.append((node, True))
                 stack.extend((below, False) for below in node.operands)
-        return tuple(found.values())
+        return tuple(nodes.values())
 
     def has(self, *names: str) -> bool:
         """Whether a node of one of these names stands in it."""
@@ -105,13 +105,13 @@ def value_and_gradients(
     result = values[id(node)]
     rows = max(len(known[leaf]) for leaf in known) if known else 1
     adjoint: dict[int, Array] = {id(node): np.ones((rows, 1))}
-    found = {leaf: np.zeros((rows, known[leaf].shape[1])) for leaf in leaves}
+    gradients = {leaf: np.zeros((rows, known[leaf].shape[1])) for leaf in leaves}
     for one in reversed(node.nodes):
         above = adjoint.pop(id(one), None)
         if above is None:
             continue
-        if one.name in found:
-            found[one.name] = found[one.name] + above
+        if one.name in gradients:
+            gradients[one.name] = gradients[one.name] + above
         if not one.operands:
             continue
         below = [values[id(operand)] for operand in one.operands]
@@ -120,7 +120,7 @@ def value_and_gradients(
                 continue
             share = _fitted(share, operand.kind)
             adjoint[id(operand)] = adjoint[id(operand)] + share if id(operand) in adjoint else share
-    return np.broadcast_to(result, (rows, 1)), found
+    return np.broadcast_to(result, (rows, 1)), gradients
 
 
 def _fitted(share: Array, kind: str) -> Array:
@@ -130,7 +130,7 @@ def _fitted(share: Array, kind: str) -> Array:
 
 def _forward(node: Operation, known: Environment, softness: float) -> dict[int, Array]:
     values: dict[int, Array] = {}
-    with np.errstate(all="ignore"):  # what is not finite is found where it is used
+    with np.errstate(all="ignore"):  # what is not finite is noticed where it is used
         for one in node.nodes:
             below = [values[id(operand)] for operand in one.operands]
             values[id(one)] = known[one.name] if one.name in known else _value(one, below, softness)
@@ -291,7 +291,7 @@ def _difference(node: Operation, above: Array, below: list[Array], which: int) -
         slope = np.asarray(own(below[0][:, 0] if node.operands[0].kind == SCALAR else below[0]), dtype=float)
         return above * slope.reshape(len(above), -1)
     argument = below[which]
-    found = np.zeros((len(above), argument.shape[1]))
+    derivative = np.zeros((len(above), argument.shape[1]))
     size = difference_step() * max(float(np.abs(argument).max()), 1.0)
     for k in range(argument.shape[1]):
         shifted = []
@@ -299,5 +299,5 @@ def _difference(node: Operation, above: Array, below: list[Array], which: int) -
             moved = np.array(np.broadcast_to(argument, (len(above), argument.shape[1])))
             moved[:, k] += sign * size
             shifted.append(_called(node, [moved if j == which else part for j, part in enumerate(below)]))
-        found[:, k] = (above * (shifted[0] - shifted[1])).sum(axis=1) / (2 * size)
-    return found
+        derivative[:, k] = (above * (shifted[0] - shifted[1])).sum(axis=1) / (2 * size)
+    return derivative

@@ -105,19 +105,19 @@ class _Reader:
         return fail(self.text, node.column, reason)
 
     def scalar(self, node: Node) -> Operation:
-        found = self.read(node)
-        if found.kind != SCALAR:
-            self.fail(node, f"a {found.kind} where a scalar is needed; use dot(a, b), sum, norm or a component x[1]")
-        return found
+        value = self.read(node)
+        if value.kind != SCALAR:
+            self.fail(node, f"a {value.kind} where a scalar is needed; use dot(a, b), sum, norm or a component x[1]")
+        return value
 
     def vector(self, node: Node) -> Operation:
-        found = self.read(node)
-        if found.kind != VECTOR:
+        value = self.read(node)
+        if value.kind != VECTOR:
             self.fail(
                 node,
-                f"a {found.kind} where a vector is needed, such as {self.words.vector} or grad({self.words.field})",
+                f"a {value.kind} where a vector is needed, such as {self.words.vector} or grad({self.words.field})",
             )
-        return found
+        return value
 
     def read(self, node: Node) -> Operation:
         match node:
@@ -139,7 +139,7 @@ class _Reader:
             case Call():
                 return self.call(node)
             case Comparison():
-                self.fail(node, "a comparison stands in the first place of where(a < b, then, else) only")
+                self.fail(node, "a comparison stands as the first argument of where(a < b, then, else) only")
         raise AssertionError(node)
 
     def name(self, node: Name) -> Operation:
@@ -224,10 +224,10 @@ class _Reader:
         return rules[node.name](node)
 
     def plain(self, node: Node) -> Operation:
-        found = self.read(node)
-        if found.kind == MATRIX:
+        value = self.read(node)
+        if value.kind == MATRIX:
             self.fail(node, "a matrix where a number or a vector is needed")
-        return found
+        return value
 
     def count(self, node: Call, wanted: int) -> None:
         if len(node.arguments) != wanted:
@@ -297,16 +297,18 @@ class _Reader:
         factors = factors[where + 1 :] + factors[:where]  # the trace of a product allows the turn
         names = [part.name for part in factors]
         if not names:
-            found = DiffusionFactors(scale)
+            factors_of_diffusion = DiffusionFactors(scale)
         elif names == ["diagonal"]:
-            found = DiffusionFactors(scale, diagonal=factors[0].operands[0])
+            factors_of_diffusion = DiffusionFactors(scale, diagonal=factors[0].operands[0])
         elif names == ["constant"]:
-            found = DiffusionFactors(scale, middle=np.asarray(factors[0].value))
+            factors_of_diffusion = DiffusionFactors(scale, middle=np.asarray(factors[0].value))
         elif names == ["diagonal", "constant", "diagonal"]:
-            found = DiffusionFactors(scale, left=factors[0].operands[0], middle=np.asarray(factors[1].value))
+            factors_of_diffusion = DiffusionFactors(
+                scale, left=factors[0].operands[0], middle=np.asarray(factors[1].value)
+            )
         else:
             self.fail(node, "A must be diag(v), a constant matrix C, or diag(v)*C*diag(v)")
-        return Operation("second", (), SCALAR, found)
+        return Operation("second", (), SCALAR, factors_of_diffusion)
 
     def own(self, node: Call) -> Operation:
         """A user's function; one evaluation at two points says whether it gives numbers or vectors."""
@@ -329,14 +331,14 @@ def _flattened(node: Operation) -> tuple[Operation, list[Operation]]:
     if node.name != "matrices":
         return scalar_constant(1.0), [node]
     scale = scalar_constant(1.0)
-    found: list[Operation] = []
+    matrices: list[Operation] = []
     for part in node.operands:
         if part.kind == SCALAR:
             scale = combine("multiply", scale, part)
         else:
             own, below = _flattened(part)
-            scale, found = combine("multiply", scale, own), found + below
-    return scale, found
+            scale, matrices = combine("multiply", scale, own), matrices + below
+    return scale, matrices
 
 
 # ------------------------------------------------------------------------------------------------- linear parts

@@ -38,8 +38,8 @@ class IntegrationCheck:
         if self._paths is None:
             rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
             coarse = max(self.tol, 100 * rounding) / 10
-            found = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
-            self._paths = [one for one in found if one is not None and one.regular]
+            integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
+            self._paths = [one for one in integrations if one is not None and one.regular]
         if len(self._paths) < 2:
             return 0.0
         values = [roots * one.derivative(points, (0,)) for one in (*self._paths, state)]

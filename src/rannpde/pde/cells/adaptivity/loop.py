@@ -121,11 +121,11 @@ class CellsLoop:
         self.start = state
         self.graded = self.problem.linear or self.in_time is not None  # Newton's first steps need no graded mesh
         loop = AdaptiveLoop(self.tuning.theta, self.tuning.max_iterations, patience=None)
-        found = loop.run(
+        result = loop.run(
             self, None, self.tol, lambda: self.monitor.ended, self._described, self._verdict, self.record,
             self._better, self._report,
         )  # fmt: skip
-        return self.result(found.status)
+        return self.result(result.status)
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
         """Return the best solution so far, for iterations that end with a status and a reason."""

@@ -7,11 +7,11 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.creases import NONE, Creases
-from rannpde.pde.cells.mesh.initial import FLAT, axes_of, split_fractions
+from rannpde.pde.cells.mesh.initial import FLAT, LONG_SIDE, axes_of, split_fractions
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.tolerance import MUCH_SMALLER, TAIL_START
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER, TAIL_START
 
 
 def refine_marked(
@@ -71,7 +71,7 @@ def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuni
         solution.weights.cells[number],
     )
     if dim > 1 and np.linalg.norm(condition_residuals) > 3 * solution.equation_residuals[number]:
-        return axes_of(condition_residuals > 0.3 * condition_residuals.max())
+        return axes_of(condition_residuals > COMPARABLE * condition_residuals.max())
     if dim > 2 and not cell.uncut:  # splitting across all axes would make eight cells of it
         second_derivatives = [tuple(2 * (axis == other) for other in range(dim)) for axis in range(dim)]
         tables = cell.tables(second_derivatives)
@@ -81,7 +81,7 @@ def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuni
         return axes_of(np.array(sizes_of) >= tuning.anisotropy_threshold * max(sizes_of))
     if not cell.uncut or dim == 1:
         lengths = solution.mesh.tree.leaves[number].lengths
-        return axes_of(lengths > 0.6 * lengths.max())
+        return axes_of(lengths > LONG_SIDE * lengths.max())
     count, degree = cell.basis.nodes, cell.basis.degree
     nodes, gauss_weights = leggauss(count)
     analysis = legvander(nodes, count - 1).T * gauss_weights * np.sqrt(np.arange(count)[:, None] + 0.5)

@@ -77,8 +77,8 @@ class Fluxes:
     >>> from rannpde.pde.problem.conditions import On
     >>> ends = {"ends": On("boundary", "u = 0")}
     >>> problem = Problem("d(where(x < 0.3, 1, 5)*u_x, x) = 1", Interval(0, 1), ends)
-    >>> found = Fluxes(problem)
-    >>> found.flux_traces, [found.term(0, np.array([[x]])).expression.formula for x in (0.2, 0.4)]
+    >>> fluxes = Fluxes(problem)
+    >>> fluxes.flux_traces, [fluxes.term(0, np.array([[x]])).expression.formula for x in (0.2, 0.4)]
     ([(0, 0)], [normal x*u_x, 5*normal x*u_x])
     """
 

@@ -16,16 +16,17 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.interfaces import interface_places, smooth_places
+from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import difference_step
 
 SCAN_POINTS = 4097
 """Points of an axis between which the zeros of a function of one coordinate are bracketed."""
-BISECTIONS, SAME_PLACE = 45, 1e-11
+BISECTIONS, SAME_POSITION = 45, 1e-11
 """Bisections of a bracket; two zeros closer than the second number, relative to the axis, are one."""
-MAX_CROSSED_EDGES = 0.08
-"""An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid; a
-circle crosses 0.03."""
+MAX_CROSSED_EDGES = MUCH_SMALLER
+"""An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid: a
+line crosses few of them, a circle 0.03."""
 QUADRANTS = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)])
 """Directions into the four quadrants around a crossing of two interfaces."""
 JUMP_TOLERANCE = difference_step() ** 0.5
@@ -66,17 +67,17 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
     >>> from rannpde.domains import Box
     >>> from rannpde.pde.problem.conditions import On
     >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
-    >>> found = interfaces_of(Problem("div(where(abs(x) < 0.5, 1, 9)*grad(u)) = where(y < x, 1, 2)", square, walls))
-    >>> found.flat, [one.formula for one in found.curved]
+    >>> lines = interfaces_of(Problem("div(where(abs(x) < 0.5, 1, 9)*grad(u)) = where(y < x, 1, 2)", square, walls))
+    >>> lines.flat, [one.formula for one in lines.curved]
     (((0, -0.5, True), (0, 0.5, True)), [x - y])
     """
     symbols = problem.vocabulary.symbols[skipped:]
     bounds = np.asarray(problem.domain.bounds, dtype=float)[skipped:]
     expressions = problem.expressions.values()
-    jumping = set(smooth_places((level for e in expressions for level in e.jumps), symbols))
+    jumping = set(smooth_levels((level for e in expressions for level in e.jumps), symbols))
     flat: list[tuple[int, float, bool]] = []
     curved = []
-    for level in interface_places((e.formula for e in expressions), symbols):
+    for level in interface_levels((e.formula for e in expressions), symbols):
         one = Interface(level, tuple(symbols), level in jumping)
         axes = [axis for axis, symbol in enumerate(symbols) if symbol in level.free_symbols]
         if len(axes) > 1:
@@ -157,7 +158,7 @@ def _merged(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tup
         near = [
             k
             for k, one in enumerate(planes)
-            if one[0] == axis and abs(one[1] - position) < SAME_PLACE * np.ptp(bounds[axis])
+            if one[0] == axis and abs(one[1] - position) < SAME_POSITION * np.ptp(bounds[axis])
         ]
         if near:
             planes[near[0]] = (axis, planes[near[0]][1], flux or planes[near[0]][2])

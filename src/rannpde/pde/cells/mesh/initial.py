@@ -22,7 +22,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.tolerance import PILOT_TOLERANCE
+from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE
 from rannpde.rounding import ROUNDED
 
 GRADING = 0.25
@@ -37,9 +37,11 @@ SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 """How curved interfaces are resolved: lines per axis on which the interface is searched for in a cell; smallest cosine
 of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
 cells are not split for that."""
-GUESS_TOLERANCE = 1e-5
-"""The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
-converges."""
+LONG_SIDE = 2**-0.5
+"""Sides above this share of the longest one count as long: they are nearer to it than to half of it."""
+GUESS_TOLERANCE = MUCH_SMALLER * PILOT_TOLERANCE
+"""The highest Legendre coefficients of a guess in a cell, relative to its size: what a cell leaves of the guess is much
+smaller than the error of a pilot solve, so that Newton's method begins as near as the guess was."""
 MAX_LAYER_LEVELS = 20
 """How often cells are graded towards an end with a layer: to 4⁻²⁰, the distance of two numbers."""
 WAVE_SAMPLES = 500
@@ -195,7 +197,7 @@ def _resolve_curved_interfaces(tree: CellNode, interfaces: Interfaces, max_cells
                 normals = interface.normals(points)
                 middle = normals.mean(axis=0)
                 if (normals @ middle).min() < MIN_NORMAL_COSINE * np.linalg.norm(middle):
-                    return leaf.lengths > 0.6 * leaf.lengths.max()
+                    return leaf.lengths > LONG_SIDE * leaf.lengths.max()
         return none
 
     return _refine_while(tree, too_curved, max_cells)
@@ -257,7 +259,7 @@ def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, int
     space = np.arange(domain.dim) >= shift
 
     def contains_hole(leaf: CellNode) -> Array:
-        longer = (leaf.lengths > 0.6 * leaf.lengths[space].max()) & space
+        longer = (leaf.lengths > LONG_SIDE * leaf.lengths[space].max()) & space
         return longer if _contains_side(leaf, boxes, space) else np.zeros_like(space)
 
     tree = _refine_while(tree, contains_hole)

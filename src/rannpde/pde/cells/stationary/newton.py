@@ -17,7 +17,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.residual import relative_difference
-from rannpde.pde.tolerance import ALGEBRA_SHARE, LINEAR_CHANGE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, COMPARABLE, LINEAR_CHANGE, SUFFICIENT_DECREASE
 
 
 class Newton:
@@ -58,7 +58,7 @@ class Newton:
             length, norm = 1.0, row_norm(system, weights)
             shortest = self.tuning.newton_shortest_step
             while length >= shortest and not (
-                row_norm(system, weights.moved_towards(aim, length)) < norm * (1 - 1e-4 * length)
+                row_norm(system, weights.moved_towards(aim, length)) < norm * (1 - SUFFICIENT_DECREASE * length)
             ):
                 length /= 2
             if length < shortest:
@@ -69,7 +69,7 @@ class Newton:
             if length < 1.0:
                 before = np.inf
                 continue
-            if change < self.tuning.newton_rounding and change > 0.3 * before:  # rounding
+            if change < self.tuning.newton_rounding and change > COMPARABLE * before:  # rounding
                 return weights, step, Status.CONVERGED, rank_deficient
             if self.tuning.newton_rounding < before < LINEAR_CHANGE:
                 self.quadratic_constant = max(

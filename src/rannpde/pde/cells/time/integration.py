@@ -96,7 +96,7 @@ def integration_obstacles(problem: Problem) -> tuple[str, ...]:
         if term.kind == "slice" and getattr(term.region, "axis", 0) == 0:
             reasons.append(f"the condition {term.name!r} holds at a later time")
         if term.points is not None and not _covers(problem.domain.time, [one[1] for one in measured_series(term)]):
-            reasons.append(f"the data {term.name!r} are not measured over the whole time at each of their places")
+            reasons.append(f"the data {term.name!r} are not measured over the whole time at each of their points")
     if problem.jumping:
         reasons.append(f"the flux of {' and '.join(map(repr, problem.jumping))} jumps")
     if "t" in problem.periodic:
@@ -204,7 +204,7 @@ class CellIntegration:
             segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)
-        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / self.tuning.incompatible_start_order)
+        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)))  # as if of first order, also at incompatible data
         result = integrator.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - in_thirds))
         self.level, self.first_step_excess = (
             max(self.tuning.first_step_level, result.level + in_thirds),

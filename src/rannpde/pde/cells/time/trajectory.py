@@ -69,8 +69,8 @@ class CellTrajectory:
         columns = self.cells.features.columns * (self.stages + 2) * len(self.orders)
         for block in row_blocks(len(known), block_rows(columns)):
             rows = known[block]
-            for index, found in self._block(points[rows], indices).items():
-                values[index][rows] = found
+            for index, own in self._block(points[rows], indices).items():
+                values[index][rows] = own
         return values
 
     def _block(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
@@ -81,7 +81,7 @@ class CellTrajectory:
         half = 0.5 * (upper - lower)
         table = fourier_columns(self.cells.features, (points[:, 1:] - 0.5 * (lower + upper)) / half)
         own = self._outputs(home, step)  # (M, columns, nodes, fields)
-        found = {}
+        derivatives = {}
         for order in sorted({index[0] for index in indices}):
             factors = self._in_time(points[:, 0], step, order)
             together = np.einsum("mcnf,mnf->cmf", own, factors).reshape(own.shape[1], -1)
@@ -89,8 +89,8 @@ class CellTrajectory:
                 weights = derivative_weights(self.cells.features, index[1:], together)
                 scale = np.prod(half ** -np.array(index[1:], dtype=float), axis=1)
                 values = np.einsum("mc,cmf->mf", table, weights.reshape(len(weights), len(points), -1))
-                found[index] = values * scale[:, None]
-        return found
+                derivatives[index] = values * scale[:, None]
+        return derivatives
 
     def _outputs(self, home: Array, step: Array) -> Array:
         """Return the coefficients (M, columns, nodes, fields) of cells (M,) at the start and stages of steps (M,), and

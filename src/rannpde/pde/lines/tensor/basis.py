@@ -148,7 +148,7 @@ def random_axis(
 
 
 def _row(features: RandomFeatures, row: EndRow) -> Array:
-    place = np.array([[row.place]])
+    place = np.array([[row.position]])
     values: Array = sum(c * features(place, (k,)) for k, c in row.coefficients.items())  # type: ignore[assignment]
     return values
 
@@ -172,7 +172,7 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
 
 def values_on(face: WallRow, evolution: Evolution, name: str, axes: tuple[AxisBasis, ...]) -> Constraint:
     """The prescribed values at the product of the nodes of the other axes."""
-    places = [np.array([face.row.place]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
+    places = [np.array([face.row.position]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
     points = combinations(places)
     normals: Array = np.zeros_like(points)
     normals[:, face.axis] = face.normal

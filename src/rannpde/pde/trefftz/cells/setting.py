@@ -10,7 +10,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.interfaces import interface_places, smooth_places
+from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
 from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
@@ -128,13 +128,13 @@ def material_cells(problem: Problem) -> CellsSetting | str:
     if problem.domain.dim != 2 or len(problem.fields) != 1:
         return "coefficients jump, and it is no equation of one field in the plane"
     symbols, expressions = problem.vocabulary.symbols, problem.expressions.values()
-    levels = interface_places((one.formula for one in expressions), symbols)
-    for level in (place for one in expressions for place in smooth_places(one.jumps, symbols)):
+    levels = interface_levels((one.formula for one in expressions), symbols)
+    for level in (place for one in expressions for place in smooth_levels(one.jumps, symbols)):
         levels += [] if level in levels else [level]
     curves = [dividing_curve(level, symbols) for level in levels]
     if any(curve is None for curve in curves):
         return "coefficients jump on a curve that is neither a line nor a circle"
-    jumping = set(smooth_places((place for one in expressions for place in one.jumps), symbols))
+    jumping = set(smooth_levels((place for one in expressions for place in one.jumps), symbols))
     inside = problem.domain.sample(SEEN, rng=7, method="sobol")
     arrangement, dividing = arranged([curve for curve in curves if curve is not None], inside)
     fluxes = [level in jumping for level, divides in zip(levels, dividing, strict=True) if divides]
