@@ -25,6 +25,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.selection import WITHOUT_MODEL, Method, chosen_method, guarded_solution
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Identify:
 
     forward: Method | str | None = None
     uncertainty: str = "covariance"
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     draws: int = 100
 
     name = "identify"
@@ -109,8 +110,8 @@ def sensitivity(
     >>> conditions = {"start": On("t=0", "u = sin(pi*x)"), "ends": On(("x=0", "x=1"), "u = 0")}
     >>> domain = SpaceTime(t=(0, 1), x=(0, 1))
     >>> problem = Problem("u_t = k*u_xx", domain, conditions, unknown={"k": Unknown(guess=0.1)})
-    >>> place = sensitivity(problem).best(1)[0]  # k·∂u/∂k = -kπ²t exp(-kπ²t) sin(πx) is largest at kπ²t = 1, x = ½
-    >>> bool(abs(place[1] - 0.5) < 0.05), bool(place[0] > 0.9)
+    >>> point = sensitivity(problem).best(1)[0]  # k·∂u/∂k = -kπ²t exp(-kπ²t) sin(πx) is largest at kπ²t = 1, x = ½
+    >>> bool(abs(point[1] - 0.5) < 0.05), bool(point[0] > 0.9)
     (True, True)
     """
     require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.inverse.evidence import PRIOR_WIDTHS, Evidence, Prior, posterior
+from rannpde.pde.inverse.evidence import Evidence, Prior, posterior, prior_widths
 from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
@@ -113,8 +113,10 @@ def test_unknowns_are_averaged_over_priors():
     table = evidence.tables["f"][1]
     nothing, part = ConstrainedWeights.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
     path = RegularisationPath.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
-    every = [by_definition(path, basis, table, 1.0, matrix, right, path.unit / w**2) for w in PRIOR_WIDTHS]
-    weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * PRIOR_WIDTHS / (1 + PRIOR_WIDTHS**2)
+    every = [by_definition(path, basis, table, 1.0, matrix, right, path.unit / w**2) for w in prior_widths()]
+    weights = (
+        np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * prior_widths() / (1 + prior_widths() ** 2)
+    )
     weights /= weights.sum()
     mean = sum(w * m for w, (_, m, _) in zip(weights, every, strict=True))
     wanted = sum(w * (c + np.outer(m - mean, m - mean)) for w, (_, m, c) in zip(weights, every, strict=True))

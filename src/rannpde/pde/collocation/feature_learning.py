@@ -184,8 +184,8 @@ def line_functions(values: Array, nodes: Array, quadrature: Array) -> Array:
     """Return the Legendre coefficients (degrees, degrees) of (σ_k/σ_0) v_k for values (M, degrees) on M lines.
 
     >>> nodes, quadrature = legendre.leggauss(4)
-    >>> found = line_functions(np.outer([1.0, 2.0], nodes), nodes, quadrature)  # all lines carry multiples of x
-    >>> np.abs(found[:, 0]).round(7).tolist(), float(np.abs(found[:, 1:]).max()) < 1e-12
+    >>> series = line_functions(np.outer([1.0, 2.0], nodes), nodes, quadrature)  # all lines carry multiples of x
+    >>> np.abs(series[:, 0]).round(7).tolist(), float(np.abs(series[:, 1:]).max()) < 1e-12
     ([0.0, 1.2247449, 0.0, 0.0], True)
     """
     root = np.sqrt(quadrature)

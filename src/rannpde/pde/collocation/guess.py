@@ -138,7 +138,7 @@ class GrowingWindow:
                 if failures > 3:
                     reached = f"t = {begin + window:.3g}"
                     raise InputError(f"the solution could not be followed beyond {reached}; try more width or slabs")
-                window *= 0.7
+                window /= growing.factor
                 continue
             state, window = trial.network, window * growing.factor
         return state

@@ -108,7 +108,7 @@ class AdaptiveCollocation:
     def _first_frequency(self) -> float:
         variation, tuning = self.problem.variation, self.tuning
         fast = 0.0 if variation is None else tuning.lengths_to_scale * float(variation.rates.max())
-        return max(tuning.learning.scale, fast)
+        return max(1.0, fast)  # frequencies of the size of the domain, or those of the data
 
     # ---------------------------------------------------------------------------------------------- kinds of iterations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
 
 Schedule = Callable[["CollocationLoop"], Iterator["IterationPlan"]]
-"""Gives the steps of a schedule one by one, from what the loop has found so far."""
+"""Gives the steps of a schedule one by one, from the trials of the loop so far."""
 
 
 CollocationResult = AdaptiveResult[Trial, Iteration]
@@ -64,11 +64,11 @@ class CollocationLoop:
         """The result of a schedule, which sees what its steps have given."""
         owner, self.plan = self.owner, plan(self)
         loop = AdaptiveLoop(most=sys.maxsize, patience=None)  # the schedule ends by itself
-        found = loop.run(
+        result = loop.run(
             self, next(self.plan), owner.tol, lambda: owner.monitor.ended, self._described, lambda *_: None,
             self.record, report=self._report,
         )  # fmt: skip
-        self.status = found.status if found.status.by_caller else None
+        self.status = result.status if result.status.by_caller else None
         return self.result()
 
     def solve(self, resolution: IterationPlan) -> Trial:

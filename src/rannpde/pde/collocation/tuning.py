@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rannpde.pde.tolerance import (
+    COMPARABLE,
     CONDITION_WEIGHT,
     ESTIMATOR_FACTOR,
     GAIN,
     ILL_POSED_RATIO,
     MUCH_SMALLER,
+    NEARBY,
     SAME_SOLUTION,
     STRONG_RESIDUAL_TOLERANCE,
     UNIFORM_SHARE,
@@ -23,6 +25,8 @@ from rannpde.pde.tolerance import (
 MIN_REDUCTION = GAIN**3
 """Residuals and differences fall by GAIN where the cost of a solve doubles, which is the cube of the width: this is for
 widths that double."""
+TRIAL_FACTOR = 1.5
+"""Factor from one length that is tried to the next: two of them double it, which residuals show."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class PlacementTuning:
     isotropic_fraction: float = UNIFORM_SHARE
     sharpness: float = 1.5
     uniform_fraction: float = UNIFORM_SHARE
-    probes: tuple[float, float] = (1e-2, 2e-3)
+    probes: tuple[float, float] = (SAME_SOLUTION, NEARBY)
     min_gradient: float = SAME_SOLUTION
     candidates: int = 8000
 
@@ -52,7 +56,8 @@ class PlacementTuning:
 class GrowingTuning:
     """Placed features on a growing time window.
 
-    first, factor : length of the first window as a fraction of the time interval, and growth from one solve to the next
+    first, factor : length of the first window as a fraction of the time interval, over which the solution hardly leaves
+        the initial values, and growth from one solve to the next
     early_width : limit on the neurons before the last window; more would resolve a kink of the guess too sharply
     iterations : solves on the last window, each with features placed for the previous one
     cutoff : rank tolerance; larger than elsewhere, since small coefficients extrapolate better
@@ -60,8 +65,8 @@ class GrowingTuning:
     width : neurons unless given
     """
 
-    first: float = 0.02
-    factor: float = 1.4
+    first: float = SAME_SOLUTION
+    factor: float = TRIAL_FACTOR
     early_width: int = 200
     iterations: int = 4
     cutoff: float = 1e-10
@@ -75,9 +80,8 @@ class LearningTuning:
     10-D.
 
     dimensions : from this many coordinates on; below, ridges reach every tolerance
-    scale : scale of the cosines' frequencies, for a gradient of length one on [-1, 1]^n; 0.5 to 1 is best throughout
-    step : factor between this scale and others, tried where an iteration reduces the residual by less than
-        min_reduction
+    step : factor between scales of the cosines' frequencies, tried where an iteration reduces the residual by less than
+        min_reduction; the first scale is 1 for a gradient of length one on [-1, 1]^n, and 0.5 to 1 are best throughout
     isotropic_fraction : fraction of ridges of random direction: few, or digits are lost where the structure is exact;
         all but this fraction where an iteration gains little, as they represent what the structure does not
     points, lines, degrees : samples of the gradient; lines in each coordinate, and Legendre polynomials on each
@@ -91,8 +95,7 @@ class LearningTuning:
     """
 
     dimensions: int = 4
-    scale: float = 0.7
-    step: float = 1.5
+    step: float = TRIAL_FACTOR
     isotropic_fraction: float = UNIFORM_SHARE
     points: int = 2000
     lines: int = 150
@@ -124,7 +127,7 @@ class CollocationTuning:
     search_width : scales are searched with at most this many columns of all fields: a solve costs their cube
     search_solves, later_search_solves : solves of the first search, and of later ones that continue it
     few_coordinates_from : from this many coordinates on, a neuron depends on few of them
-    lengths_to_scale, lengths_to_width : the first search begins at this multiple of the data's own rate, with this many
+    lengths_to_scale, lengths_to_width : the first search begins at this share of the data's own rate, with this many
         neurons per length (sin 10πx sin 10πy, of rate 8, needs a scale of 2 to 3 and 1600 neurons)
 
     condition_weight : weight of conditions relative to equations after balancing
@@ -148,12 +151,12 @@ class CollocationTuning:
     search_solves: int = 12
     later_search_solves: int = 5
     few_coordinates_from: int = 5
-    lengths_to_scale: float = 0.3
+    lengths_to_scale: float = COMPARABLE
     lengths_to_width: int = 15
 
     condition_weight: float = CONDITION_WEIGHT
     points_per_column: int = 3
-    focus_fraction: float = 0.3
+    focus_fraction: float = COMPARABLE
     candidates_per_point: int = 2
     placement_residual: float = STRONG_RESIDUAL_TOLERANCE
 

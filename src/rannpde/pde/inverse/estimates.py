@@ -19,6 +19,7 @@ from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
 from rannpde.pde.problem.unknown import UnknownFunction
+from rannpde.pde.tolerance import CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Parameter:
     value: float
     std: float
     interval: tuple[float, float]
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     note: str = ""
 
     def __float__(self) -> float:
@@ -57,8 +58,8 @@ class Parameter:
             return f"{self.value:.16g} {level}"
         digits = 1 - floor(log10(half))
         if -4 < digits <= 12:
-            places = max(digits, 0)
-            return f"{self.value:.{places}f} ± {half:.{places}f} {level}"
+            decimals = max(digits, 0)
+            return f"{self.value:.{decimals}f} ± {half:.{decimals}f} {level}"
         whole = max(floor(log10(abs(self.value) or half)) + digits, 1)
         return f"{self.value:.{min(whole, 16)}e} ± {half:.1e} {level}"
 

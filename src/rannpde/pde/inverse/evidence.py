@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import pi, tan
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +26,16 @@ from rannpde.arrays import Array
 from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER, PILOT_TOLERANCE, RESIDUAL_TOLERANCE
 from rannpde.rounding import ROUNDED
 
 MOST_HYPER_ITERATIONS = 20
 """Most alternations between noise and priors."""
 GRID_SIZE = 81
-"""Regularisation parameters of the grid; neighbours differ by 12 %."""
-LARGEST_FACTOR = 100.0
-"""Largest factor of noise and regularisation parameter before the model is linearised again."""
+"""Values of a grid of regularisation parameters, whose neighbours differ by 12 %, or of widths of a prior, by 24 %."""
+LARGEST_FACTOR = MUCH_SMALLER**-2
+"""Largest factor of noise and regularisation parameter, two orders of magnitude, before the model is linearised again.
+"""
 
 
 def typical(matrix: Array) -> Array:
@@ -74,10 +77,20 @@ ORDERS = (2, 3, 4)
 ORDER_ODDS = 2.0
 """Prior odds of each order against the one before. Measured on 26 functions, smooth, rough and random: with 1, errors
 of the smooth ones are a tenth larger; with 10, bands of the random ones cover 91 %, not 93 %."""
-PRIOR_WIDTHS = np.logspace(-3.5, 1.5, 26)
-"""Standard deviations of a prior, relative to the size of the function, over which the estimate is averaged."""
-FIRST_REGULARISATION = 1e-4
-"""Regularisation parameter at the start, for noise of size 1."""
+NEGLECTED_PROBABILITY = MUCH_SMALLER * PILOT_TOLERANCE
+"""Probability of the widths at each end of a prior that are left out of averages over it."""
+FIRST_REGULARISATION = RESIDUAL_TOLERANCE**2
+"""Regularisation parameter at the start, for noise of size 1: as if the noise were RESIDUAL_TOLERANCE of the function.
+"""
+
+
+def prior_widths() -> Array:
+    """Standard deviations (G,) of a prior over the size of the function: quantiles of the half-Cauchy law between which
+    all but NEGLECTED_PROBABILITY at each end lies, and a grid between them."""
+    least = tan(
+        pi / 2 * NEGLECTED_PROBABILITY
+    )  # the law has the distribution function 2/π·atan, symmetric in log width
+    return np.geomspace(least, 1 / least, GRID_SIZE)
 
 
 class Evidence:
@@ -164,7 +177,7 @@ class Evidence:
         for name in priors:
             size, tried = self._size(name, vector), []
             for path in self._paths(name, vector, small, priors):
-                grid = path.unit / np.square(PRIOR_WIDTHS * size)
+                grid = path.unit / np.square(prior_widths() * size)
                 tried.append((path, grid, path.evidence(grid) + self._log_prior(path, grid, size)))
             top = max(float(likely.max()) for _, _, likely in tried)
             weights = [np.exp(likely - top) for _, _, likely in tried]
@@ -229,7 +242,8 @@ class Evidence:
                 left = max(len(r) - min(determined(slope, covariance), len(r) - 1.0), 1.0)
                 factor = float(np.sqrt(np.square(r).sum() / left))
                 if rows.losses[k] == "huber":
-                    factor = 1.4826 * float(np.median(np.abs(r)))
+                    # the median of the absolute value of normal noise tells its standard deviation
+                    factor = float(np.median(np.abs(r))) / NormalDist().inv_cdf(3 / 4)
                 scales[k] *= max(factor, 1e-8)
         return scales
 

@@ -36,7 +36,7 @@ from rannpde.pde.inverse.verdict import Verdict
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, COMPARABLE, MUCH_SMALLER
 from rannpde.rounding import ROUNDED
 
 
@@ -260,7 +260,7 @@ class OuterIterations:
         difference, deviation, size = (
             float(np.linalg.norm(v[functions])) for v in (self.discretisation_error, spread, self.vector)
         )
-        return numbers and difference <= max(0.3 * deviation, 100 * tol * (size + 1))
+        return numbers and difference <= max(COMPARABLE * deviation, 100 * tol * (size + 1))
 
     # ------------------------------------------------------------------------------------------------------- result
 
@@ -304,7 +304,7 @@ class OuterIterations:
             k = self.unknowns.slices[name].start
             value, std, note = float(fit.vector[k]), float(np.sqrt(spread[k, k])), ""
             ends = (value - factor * std, value + factor * std)
-            if len(fit.free) and np.abs(fit.free[:, k]).max() > 0.1 * np.abs(fit.free).max():
+            if len(fit.free) and np.abs(fit.free[:, k]).max() > MUCH_SMALLER * np.abs(fit.free).max():
                 std, ends, note = inf, (-inf, inf), "not determined by the data"
             elif not verdict.noise_left:
                 std, ends, note = inf, (-inf, inf), "nothing is left to find the noise"
@@ -332,7 +332,7 @@ class OuterIterations:
         estimates = {}
         for name, basis in self.unknowns.bases.items():
             part = self.unknowns.slices[name]
-            free = len(fit.free) > 0 and bool(np.abs(fit.free[:, part]).max() > 0.1 * np.abs(fit.free).max())
+            free = len(fit.free) > 0 and bool(np.abs(fit.free[:, part]).max() > MUCH_SMALLER * np.abs(fit.free).max())
             note = "not determined by the data everywhere" if free else ""
             estimates[name] = FunctionEstimate(
                 name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], difference[part],

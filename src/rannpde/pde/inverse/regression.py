@@ -21,7 +21,8 @@ from rannpde.pde.inverse.rows import DataRows, Noise, constraint_rows, predict, 
 from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.tolerance import ALGEBRA_SHARE, NONLINEAR_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, ILL_POSED_RATIO, NONLINEAR_SHARE
+from rannpde.rounding import ROOT_ROUNDED
 
 MOST_STEPS = 60
 DAMPING = 1e-3
@@ -29,8 +30,6 @@ DAMPING = 1e-3
 after a rejected step."""
 LEAST_DAMPING = 1e-15
 """Where steps are not rejected."""
-NOISY_STEPS = 100.0
-"""Tolerances: a rejected step smaller than this may be due to the errors of time integration, and the search ends."""
 
 
 class NoEvaluation(InputError):
@@ -168,11 +167,12 @@ class Regression:
             ahead = self.rows(vector + change, noise)
             after = ahead.cost() + self._prior_cost(vector + change, priors) if ahead.finite else np.inf
             if after <= before:
-                converged = size < 1e3 * tol and before - after <= 1e-9 * before
+                converged = size < ILL_POSED_RATIO * tol and before - after <= 1e-9 * before
                 vector, rows, last = vector + change, ahead, size
                 damping = max(damping / 10, LEAST_DAMPING)
             else:
-                near = size < max(1e-6, NOISY_STEPS * tol) or after - before < 1e-8 * before
+                # errors of the model of size tol may cause a rejected step of this size
+                near = size < max(ROOT_ROUNDED, ILL_POSED_RATIO * tol) or after - before < 1e-8 * before
                 converged = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
                 damping = max(damping * 10, DAMPING)
         right, matrix = self.evidence.with_prior(vector, rows, priors)

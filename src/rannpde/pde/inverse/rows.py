@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
+from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.forward_model import Response
@@ -14,9 +16,29 @@ from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.measurements import Measurement
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER, RESIDUAL_TOLERANCE
 
-HUBER = 1.345
-"""Standard deviations beyond which residuals count linearly; 95 % efficiency for normal noise."""
+
+def huber_threshold(efficiency: float) -> float:
+    """Standard deviations beyond which residuals count linearly, for an efficiency at normal noise.
+
+    The efficiency is that of Huber's estimate of a mean, relative to least squares (Huber, Ann. Math. Statist. 35,
+    1964).
+
+    >>> round(huber_threshold(0.95), 3)
+    1.345
+    """
+    normal = NormalDist()
+
+    def missed(k: float) -> float:
+        inside = 2 * normal.cdf(k) - 1
+        return efficiency - inside**2 / (inside - 2 * k * normal.pdf(k) + k**2 * (1 - inside))
+
+    return float(brentq(missed, MUCH_SMALLER, 1 / MUCH_SMALLER))
+
+
+HUBER = huber_threshold(CONFIDENCE)
+"""Standard deviations beyond which residuals count linearly."""
 CONSTRAINT_POINTS = 48
 """Points of a region at which a condition on an unknown function is imposed."""
 ZERO_FUNCTION = 1e-12
@@ -38,7 +60,7 @@ class Noise:
         for one in measurements:
             free = one.noise is None or not one.noise.any()
             spread = float(np.std(one.values)) or float(np.abs(one.values).max()) or 1.0
-            scales.append(0.01 * spread if free else 1.0)
+            scales.append(RESIDUAL_TOLERANCE * spread if free else 1.0)
             shapes.append(np.ones(len(one.values)) if free or one.noise is None else one.noise)
             estimated.append(free)
         return cls(tuple(scales), tuple(shapes), tuple(estimated))

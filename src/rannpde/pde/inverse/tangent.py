@@ -85,12 +85,12 @@ def tangent(node: sympy.Expr, table: Mapping[sympy.Expr, sympy.Expr]) -> sympy.E
     if isinstance(node, sympy.Derivative):
         inner = tangent(node.expr, table)
         return sympy.Derivative(inner, *node.variables, evaluate=False) if inner != 0 else inner
-    places = [sympy.Dummy(real=True) for _ in node.args]
-    shape = node.func(*places)
-    whole = dict(zip(places, node.args, strict=True))
+    arguments = [sympy.Dummy(real=True) for _ in node.args]
+    shape = node.func(*arguments)
+    whole = dict(zip(arguments, node.args, strict=True))
     total = sympy.Integer(0)
-    for place, part in whole.items():
+    for argument, part in whole.items():
         moved = tangent(part, table)
         if moved != 0:
-            total += differentiate(shape, place).xreplace(whole) * moved
+            total += differentiate(shape, argument).xreplace(whole) * moved
     return total

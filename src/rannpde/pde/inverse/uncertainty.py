@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.inverse.regression import Regression, RegressionResult, replace_values
-from rannpde.pde.tolerance import MUCH_SMALLER, NONLINEAR_SHARE
+from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER, NONLINEAR_SHARE
+from rannpde.rounding import ROOT_ROUNDED
 
 LINEAR_BELOW = NONLINEAR_SHARE**2
 """Relative standard deviation below which a model counts as linear within the interval: its second derivative would
@@ -22,7 +23,7 @@ UNCERTAINTIES = ("covariance", "profile", "bootstrap")
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How intervals are found.
+    """How intervals are computed.
 
     kind : "covariance" (with "profile" for numbers whose model is non-linear within their interval), "profile" for all
         numbers, "bootstrap" for all
@@ -30,7 +31,7 @@ class Uncertainty:
     """
 
     kind: str = "covariance"
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     draws: int = 100
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ def profile(
         far = min(far, limit)
         if above(far) < 0:
             return value + sign * far
-        return value + sign * float(brentq(above, 0.0, far, xtol=0.005 * std, rtol=1e-6))
+        return value + sign * float(brentq(above, 0.0, far, xtol=0.005 * std, rtol=ROOT_ROUNDED))
 
     return end(-1.0), end(1.0)
 
@@ -125,7 +126,7 @@ def bootstrap(
             for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
         ]
         again = replace_values(regression, drawn)
-        vectors.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
+        vectors.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=ROOT_ROUNDED).vector)
         if regression.exhausted():
             break
     return np.array(vectors)

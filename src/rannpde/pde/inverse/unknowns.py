@@ -104,8 +104,8 @@ class FunctionBasis:
         """
         size, dim = self.cell.basis.degree + EXTRA_DEGREE, len(self.cell.bounds)
         nodes = chebyshev.chebpts1(size)
-        places = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
-        values = self.cell.at(places, [(0,) * dim])[(0,) * dim] @ self.turn
+        points = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
+        values = self.cell.at(points, [(0,) * dim])[(0,) * dim] @ self.turn
         coefficients, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
         for axis in range(dim):
             coefficients = np.moveaxis(np.tensordot(back, coefficients, (1, axis)), 0, axis)

@@ -14,6 +14,7 @@ from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.measurements import Measurement
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import ILL_POSED_RATIO
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,11 @@ class Verdict:
             return worst.status, worst.detail
         for one, scale in zip(self.measured, fit.noise.scales, strict=True):
             size = float(np.sqrt(np.mean(one.values**2))) or 1.0
-            if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
+            if (
+                one.noise is not None
+                and not one.noise.any()
+                and scale > ILL_POSED_RATIO * max(self.tol, worst.estimate) * size
+            ):
                 missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
                 return Status.RESIDUAL_TOO_LARGE, f"{missed}: give their noise, or correct the equations"
         for k, one in enumerate(self.measured):
@@ -95,7 +100,7 @@ class Verdict:
                 >= np.var(one.values / fit.noise.shapes[k])
                 > (np.finfo(float).eps * np.abs(one.values / fit.noise.shapes[k]).max()) ** 2
             ):
-                notes.append(f"the noise found in {one.name!r} is as large as its values vary: they say little")
+                notes.append(f"the noise estimated for {one.name!r} is as large as its values vary: they say little")
             given = one.noise is not None and one.noise.any()
             if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
                 size = f"{fit.misfit(k):.2f} times the noise given"
