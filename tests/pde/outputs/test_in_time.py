@@ -47,7 +47,7 @@ def test_a_string_swings_as_it_should(seed):
         assert found.converged
         assert abs(float(found) - value) <= found.bound + 1e-6 * abs(value)
         assert found.bound < 1e-3 * abs(value)
-    assert solution.outputs["sum"].place[0] == pytest.approx(start + period, abs=1e-2 * period)
+    assert solution.outputs["sum"].location[0] == pytest.approx(start + period, abs=1e-2 * period)
     assert "between t" in str(problem.outputs["sum"])
     assert from_table(to_table(problem)).outputs == problem.outputs
 

@@ -82,7 +82,7 @@ def test_harmonic_functions_are_largest_on_the_boundary(solved):
     exact = max(np.max(np.exp(a * w * np.asarray(s)) * np.sin(a * h * np.asarray(t) + b)) for s, t in sides)
     found = solution.maximum("u")
     assert abs(found.value - exact) <= found.bound + 1e-8 * abs(exact)
-    at = np.array([found.place])
+    at = np.array([found.location])
     assert solution.stated.domain.level(at)[0] > -1e-6 * w
     assert solution(at)[0] == pytest.approx(found.value, rel=1e-9)
 
@@ -99,7 +99,7 @@ def test_an_extremum_inside_is_found_with_its_place(seed):
     )
     solution = rp.solve(problem, tol=1e-7)
     found = solution.maximum("u")
-    assert found.place == pytest.approx((cx, cy), abs=1e-5)
+    assert found.location == pytest.approx((cx, cy), abs=1e-5)
     assert within(found, 2.0, 1e-5)
     steep = solution.maximum("sqrt(u_x**2 + u_y**2)", on=rp.Ball((cx, cy), 0.1))
     angle = np.linspace(0, 2 * np.pi, 100_001)
@@ -226,6 +226,6 @@ def test_arithmetic_of_quantities_is_that_of_intervals():
 )
 def test_values_have_the_digits_that_their_bounds_leave(value, bound, text):
     assert with_bound(value, bound) == text
-    table = Quantity(value, bound, how="x", place=(1.0,)).to_table()
+    table = Quantity(value, bound, how="x", location=(1.0,)).to_table()
     again = Quantity.from_table(table)
-    assert str(again) == str(Quantity(value, bound, how="x", place=(1.0,)))
+    assert str(again) == str(Quantity(value, bound, how="x", location=(1.0,)))

@@ -52,7 +52,7 @@ def test_outputs_go_through_files_reports_and_pages(file, tmp_path):
     assert {name: str(one) for name, one in loaded.outputs.items()} == {
         name: str(one) for name, one in solution.outputs.items()
     }
-    assert loaded.outputs["largest"].place == solution.outputs["largest"].place
+    assert loaded.outputs["largest"].location == solution.outputs["largest"].location
     page = solution.to_html(tmp_path / "torsion.html").read_text(encoding="utf-8")
     assert "Outputs" in page
     assert str(solution.outputs["volume"]) in page

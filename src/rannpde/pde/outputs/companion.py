@@ -39,7 +39,9 @@ def solve_companion(solution: Solution, settings: OutputSettings) -> Solution | 
             warnings.simplefilter("ignore", UserWarning)
             plain = replace(problem, outputs={}) if problem.outputs else problem
             rng = np.random.default_rng(COMPANION_SEED)
-            found = guarded_solution(lambda own: method.solve(plain, tol, rng, own, "a second discretisation"), monitor)
+            companion = guarded_solution(
+                lambda own: method.solve(plain, tol, rng, own, "a second discretisation"), monitor
+            )
     except InputError:
         return None
-    return None if found is None or found.status in FAILED else found
+    return None if companion is None or companion.status in FAILED else companion

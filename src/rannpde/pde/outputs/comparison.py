@@ -23,7 +23,7 @@ from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
 from rannpde.pde.solution import Solution
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, PILOT_TOLERANCE
 from rannpde.pde.trefftz.history import TrefftzHistory
 
 NOISE = 3
@@ -97,15 +97,15 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
     if region.patches is not None:
         nodes = settings.nodes[min(region.patches.extent, len(settings.nodes)) - 1] if region.patches.extent else 1
 
-        def at(placed: PlacedPoints) -> Array:
-            return columns(placed.points, placed.normals)
+        def at(samples: PlacedPoints) -> Array:
+            return columns(samples.points, samples.normals)
 
         def allowed(sums: Array) -> float:
             return relative * float(sums[1])
 
-        found = integrate_patches(at, region.patches, allowed, nodes, settings.points, noise=NOISE)
-        sums, error, reached = found.values, float(found.errors[0]), found.reached
-        rule = f"{found.points} points"
+        quadrature = integrate_patches(at, region.patches, allowed, nodes, settings.points, noise=NOISE)
+        sums, error, reached = quadrature.values, float(quadrature.errors[0]), quadrature.reached
+        rule = f"{quadrature.points} points"
     else:
         parts = [_by_rule(columns, region, one, relative) for one in region.regions]
         sums = np.sum([part[0] for part in parts], axis=0)
@@ -128,10 +128,10 @@ def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -
             normals = np.insert(normals, 0, 0.0, axis=1)
         return np.asarray(columns(region.timed(points), normals))
 
-    found = integrate(values, one, tolerance=max(relative, 1e-10), rng=5)
-    sums, errors = np.asarray(found.value), np.asarray(found.error)
-    factor = 1.0 if found.rule.startswith("gauss") else 3.0  # a standard error is none but one deviation
-    return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, 1e-3) * sums[1])
+    quadrature = integrate(values, one, tolerance=max(relative, 1e-10), rng=5)
+    sums, errors = np.asarray(quadrature.value), np.asarray(quadrature.error)
+    factor = 1.0 if quadrature.rule.startswith("gauss") else 3.0  # a standard error is none but one deviation
+    return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, PILOT_TOLERANCE) * sums[1])
 
 
 def proven_bound(solution: Solution, expression: OutputExpression) -> float | None:

@@ -29,7 +29,7 @@ from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import (
     OutputRegion,
     check_anchors,
-    check_output_place,
+    check_output_region,
     check_points_inside,
     output_region,
     times_of,
@@ -49,15 +49,15 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
 
     def at(time: float | None) -> Quantity:
         region = output_region(on, time, comparison.solution.stated)
-        check_output_place(expression, region)
+        check_output_region(expression, region)
         force = None if mean else weak_force(comparison.solution, expression, region)
         if force is not None:
             return force
-        found = compared_integral(comparison, expression, region)
-        factor = 1 / found.measure if mean else 1.0
-        how = f"{comparison.basis}, {found.rule}"
-        good = comparison.converged and found.reached and np.isfinite(found.bound)
-        return Quantity(factor * found.value, factor * found.bound, bool(good), how)
+        compared = compared_integral(comparison, expression, region)
+        factor = 1 / compared.measure if mean else 1.0
+        how = f"{comparison.basis}, {compared.rule}"
+        good = comparison.converged and compared.reached and np.isfinite(compared.bound)
+        return Quantity(factor * compared.value, factor * compared.bound, bool(good), how)
 
     return _series(comparison, t, at)
 
@@ -77,34 +77,34 @@ def _force(solution: Solution, statement: Any, on: Any) -> Quantity | None:
     if not has_forces(solution):
         return None
     expression, region = _read(alone, statement), output_region(on, None, solution.stated)
-    check_output_place(expression, region)
+    check_output_region(expression, region)
     return weak_force(solution, expression, region)
 
 
 def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = None, t: Any = None) -> Quantity:
-    """The largest (sign 1) or smallest (sign -1) value of an expression, and its place."""
+    """The largest (sign 1) or smallest (sign -1) value of an expression, and where it is."""
     expression = _read(comparison, statement)
     solution = comparison.solution
 
     def at(time: float | None) -> Quantity:
         region = output_region(on, time, solution.stated)
-        check_output_place(expression, region)
-        found = find_maximum(comparison, solution.function, expression, region, sign)
-        place, growth = _infinite(comparison, expression, region, found.point, sign)
+        check_output_region(expression, region)
+        extreme = find_maximum(comparison, solution.function, expression, region, sign)
+        pole, growth = _infinite(comparison, expression, region, extreme.point, sign)
         if growth:
-            return _unbounded(comparison, sign, growth, place)
+            return _unbounded(comparison, sign, growth, pole)
         bound = np.inf
         if comparison.companion is not None:
             # the maxima of two functions differ by no more than the functions, where these are largest
             other = find_maximum(comparison, comparison.companion.function, expression, region, sign)
             there = difference_around(comparison, expression, other.point, other.normal)
-            here = difference_around(comparison, expression, found.point, found.normal)
-            bound = comparison.safety * max(here, there, abs(found.value - other.value))
-        normals = None if found.normal is None else found.normal[None, :]
-        magnitude = float(expression.sized_values(solution.function, found.point[None, :], normals)[1][0])
+            here = difference_around(comparison, expression, extreme.point, extreme.normal)
+            bound = comparison.safety * max(here, there, abs(extreme.value - other.value))
+        normals = None if extreme.normal is None else extreme.normal[None, :]
+        magnitude = float(expression.sized_values(solution.function, extreme.point[None, :], normals)[1][0])
         bound += comparison.settings.rounding * magnitude
         good = comparison.converged and bool(np.isfinite(bound))
-        return Quantity(found.value, bound, good, comparison.basis, tuple(map(float, found.point)))
+        return Quantity(extreme.value, bound, good, comparison.basis, tuple(map(float, extreme.point)))
 
     return _series(comparison, t, at)
 
@@ -127,8 +127,8 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
         rows = np.insert(rows, 0, times[0], axis=1)
     rows = finite_points("points", rows, problem.domain.dim)
     check_points_inside(rows, problem.domain, "the point")
-    found, magnitudes = expression.sized_values(solution.function, rows)
-    values = np.array(found)
+    expressed, magnitudes = expression.sized_values(solution.function, rows)
+    values = np.array(expressed)
     bounds = np.array([comparison.safety * difference_around(comparison, expression, row) for row in rows])
     proven = proven_bound(solution, expression)
     if proven is not None:
@@ -152,22 +152,22 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
 
 
 def _infinite(
-    comparison: SolutionPair, expression: OutputExpression, region: OutputRegion, found: Array, sign: float
+    comparison: SolutionPair, expression: OutputExpression, region: OutputRegion, candidate: Array, sign: float
 ) -> tuple[Array, float]:
     """Where an expression has no bound in a region, and its growth there; 0 where it is bounded."""
     domain = comparison.solution.stated.domain
     corners = [np.asarray(corner.point, dtype=float) for corner in domain.corners] if domain.dim == 2 else []
     inside = [one for one in corners if any(np.asarray(r.contains(one[None, :]))[0] for r in region.regions)]
-    for place in [*inside, found]:
-        growth = singular_growth(comparison, expression, place, sign)
+    for point in [*inside, candidate]:
+        growth = singular_growth(comparison, expression, point, sign)
         if growth:
-            return place, growth
-    return found, 0.0
+            return point, growth
+    return candidate, 0.0
 
 
-def _unbounded(comparison: SolutionPair, sign: float, growth: float, place: Array) -> Quantity:
+def _unbounded(comparison: SolutionPair, sign: float, growth: float, point: Array) -> Quantity:
     how = f"it grows like r^-{growth:.2g} towards this point, in two solutions"
-    return Quantity(sign * np.inf, np.nan, comparison.converged, how, tuple(map(float, place)))
+    return Quantity(sign * np.inf, np.nan, comparison.converged, how, tuple(map(float, point)))
 
 
 def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any = None) -> Quantity:
@@ -232,9 +232,11 @@ def stated_output(comparison: SolutionPair, output: Output, expression: OutputEx
     return integral(comparison, statement, output.on, output.t, output.kind == "mean")
 
 
-def weighted_quantity(solution: Solution, found: tuple[float, float]) -> Quantity:
+def weighted_quantity(solution: Solution, bounded_value: tuple[float, float]) -> Quantity:
     """A value with a bound by dual-weighted residuals."""
-    return Quantity(*found, solution.converged and bool(np.isfinite(found[1])), "dual-weighted residual")
+    return Quantity(
+        *bounded_value, solution.converged and bool(np.isfinite(bounded_value[1])), "dual-weighted residual"
+    )
 
 
 def all_outputs(solution: Solution) -> dict[str, Quantity]:
@@ -242,7 +244,7 @@ def all_outputs(solution: Solution) -> dict[str, Quantity]:
     problem = solution.stated
     if not problem.outputs:
         return {}
-    found: dict[str, Quantity] = {}
+    quantities: dict[str, Quantity] = {}
     comparison: SolutionPair | None = None
     for name, output in problem.outputs.items():
         expression = problem.output_expressions[name]
@@ -256,8 +258,8 @@ def all_outputs(solution: Solution) -> dict[str, Quantity]:
         if known is None:
             comparison = comparison or compared(solution)
             known = stated_output(comparison, output, expression)
-        found[name] = known
-    return found
+        quantities[name] = known
+    return quantities
 
 
 def _read(comparison: SolutionPair, statement: Any) -> OutputExpression:
@@ -282,8 +284,8 @@ def _series(comparison: SolutionPair, t: Any, at: Callable[[float | None], Quant
     if t is None:
         return at(None)
     times = times_of(t, comparison.solution.stated)
-    found: Sequence[Quantity] = [at(float(time)) for time in times]
+    quantities: Sequence[Quantity] = [at(float(time)) for time in times]
     if np.ndim(t) == 0:
-        return found[0]
-    values, bounds = (np.array([float(getattr(one, name)) for one in found]) for name in ("value", "bound"))
-    return Quantity(values, bounds, all(one.converged for one in found), found[0].how, times=times)
+        return quantities[0]
+    values, bounds = (np.array([float(getattr(one, name)) for one in quantities]) for name in ("value", "bound"))
+    return Quantity(values, bounds, all(one.converged for one in quantities), quantities[0].how, times=times)

@@ -23,6 +23,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.statement.expansion import compile_expression
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.tolerance import NEARBY
+from rannpde.rounding import ROOT_ROUNDED
 
 ZOOM_POINTS = 24
 """Points of each box, in which a better one is sought."""
@@ -87,11 +89,11 @@ def find_maximum(
     best: Extremum | None = None
     for part in [region, *_boundary(region, problem, expression)]:
         if part.patches is None:
-            found = _by_points(search, part, settings)
+            candidate = _by_points(search, part, settings)
         else:
-            found = _by_patches(search, part.patches, settings, -np.inf if best is None else sign * best.value)
-        if found is not None and (best is None or sign * found.value > sign * best.value):
-            best = found
+            candidate = _by_patches(search, part.patches, settings, -np.inf if best is None else sign * best.value)
+        if candidate is not None and (best is None or sign * candidate.value > sign * best.value):
+            best = candidate
     if best is None:
         raise InputError(
             f"{expression.text!r} is known nowhere on {region.name}: two solutions do not agree on it, or it is not "
@@ -102,15 +104,15 @@ def find_maximum(
 
 def _boundary(region: OutputRegion, problem: Problem, expression: OutputExpression) -> list[OutputRegion]:
     """Sides of a domain, and its first and last time, on which an extremum may lie; corners are ends of these."""
-    found: list[OutputRegion] = []
+    regions: list[OutputRegion] = []
     for one in region.regions:
         if not isinstance(one, Domain) or expression.uses_normals:
             continue
         sides: list[Side] = list(one.sides.values())
         if isinstance(one, SpaceTime):
             sides += [one.initial, one.final]
-        found += [output_region(side, region.time, problem) for side in sides]
-    return found
+        regions += [output_region(side, region.time, problem) for side in sides]
+    return regions
 
 
 def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings, known: float) -> Extremum | None:
@@ -118,15 +120,15 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     k, rng = patches.extent, np.random.default_rng(17)
 
     def look(patch: Array, unit: Array) -> tuple[Array, PlacedPoints]:
-        placed = patches.place(patch, unit)
-        return search.values(placed.points, placed.normals), placed
+        samples = patches.place(patch, unit)
+        return search.values(samples.points, samples.normals), samples
 
     each = max(settings.scan // patches.count, 8**k if k else 1)
     side = max(2, int(np.ceil(each ** (1 / k)))) if k else 1
     grid = combinations([np.linspace(0.0, 1.0, side)] * k) if k else np.zeros((1, 0))
     patch, unit = np.repeat(np.arange(patches.count), len(grid)), np.tile(grid, (patches.count, 1))
-    values, placed = look(patch, unit)
-    chosen = _separate(values, placed.points, settings.candidates)
+    values, at_points = look(patch, unit)
+    chosen = _separate(values, at_points.points, settings.candidates)
     if not len(chosen) or not np.isfinite(values[chosen[0]]):
         return None
     patch, centre, best = patch[chosen], unit[chosen], values[chosen]
@@ -134,15 +136,15 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     for _ in range(ZOOMS if k else 0):
         offsets = rng.uniform(-1, 1, (len(patch), ZOOM_POINTS, k))
         trial = np.clip(centre[:, None] + half[:, None, None] * offsets, 0.0, 1.0)
-        found = look(np.repeat(patch, ZOOM_POINTS), trial.reshape(-1, k))[0].reshape(len(patch), ZOOM_POINTS)
-        at = found.argmax(axis=1)
+        trial_values = look(np.repeat(patch, ZOOM_POINTS), trial.reshape(-1, k))[0].reshape(len(patch), ZOOM_POINTS)
+        at = trial_values.argmax(axis=1)
         rows = np.arange(len(patch))
-        better = found[rows, at] > best
+        better = trial_values[rows, at] > best
         moved = np.abs(trial[rows, at] - centre).max(axis=1) > 0.7 * half
-        centre[better], best[better] = trial[rows, at][better], found[rows, at][better]
+        centre[better], best[better] = trial[rows, at][better], trial_values[rows, at][better]
         half = np.where(better & moved, half, SHRINK * half)
         # as boxes shrink, only what may still become the largest is followed; a flat top is found when values are equal
-        spread = np.where(np.isfinite(found), best[:, None] - found, 0.0).max(axis=1)
+        spread = np.where(np.isfinite(trial_values), best[:, None] - trial_values, 0.0).max(axis=1)
         kept = best + 2 * spread >= max(best.max(), known)
         if not kept.any():
             return None
@@ -151,9 +153,9 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         if flat or half.max() <= SMALLEST:
             break
     winner = int(best.argmax())
-    values, placed = look(patch[[winner]], centre[[winner]])
-    normal = None if placed.normals is None else placed.normals[0]
-    return Extremum(float(search.sign * values[0]), placed.points[0], normal)
+    values, at_points = look(patch[[winner]], centre[[winner]])
+    normal = None if at_points.normals is None else at_points.normals[0]
+    return Extremum(float(search.sign * values[0]), at_points.points[0], normal)
 
 
 def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> Extremum | None:
@@ -176,11 +178,11 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
             while half > SMALLEST and np.isfinite(top):
                 box = np.stack([centre - half * lengths, centre + half * lengths], axis=1)
                 near = region.within(box, ZOOM_POINTS, rng=int(1 / half) % 1000)
-                found = look(near)[0] if len(near) else np.array([-np.inf])
-                at = int(found.argmax())
-                if found[at] > top:
+                near_values = look(near)[0] if len(near) else np.array([-np.inf])
+                at = int(near_values.argmax())
+                if near_values[at] > top:
                     moved = float((np.abs(near[at] - centre) / lengths).max()) > 0.7 * half
-                    centre, top = near[at], found[at]
+                    centre, top = near[at], near_values[at]
                     half = half if moved else SHRINK * half
                 else:
                     half *= SHRINK
@@ -206,36 +208,36 @@ def _separate(values: Array, points: Array, count: int) -> Array:
 
 
 def _refined(
-    function: SolvedFunction, expression: OutputExpression, found: Extremum, problem: Problem, sign: float
+    function: SolvedFunction, expression: OutputExpression, extremum: Extremum, problem: Problem, sign: float
 ) -> Extremum:
     """By Newton's method on the gradient, where the point is inside and the expression is smooth there."""
     domain = problem.domain
     size = float(np.diff(domain.bounds, axis=1).max())
-    if found.normal is not None or expression.anchors or expression.expression.kinked:
-        return found
-    if domain.level(found.point[None, :])[0] > -1e-6 * size:
-        return found
+    if extremum.normal is not None or expression.anchors or expression.expression.kinked:
+        return extremum
+    if domain.level(extremum.point[None, :])[0] > -ROOT_ROUNDED * size:
+        return extremum
     slopes, bends = derivative_expressions(expression)
-    point = found.point
+    point = extremum.point
     for _ in range(NEWTON_STEPS):
         gradient = np.array([float(one.values(function, point[None, :])[0]) for one in slopes])
         hessian = np.array([[float(one.values(function, point[None, :])[0]) for one in row] for row in bends])
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
-            return found
+            return extremum
         try:
             step = np.linalg.solve(hessian, gradient)
         except np.linalg.LinAlgError:
-            return found
-        if not (np.abs(step) < 1e-3 * size).all():
-            return found
+            return extremum
+        if not (np.abs(step) < NEARBY * size).all():
+            return extremum
         point = point - step
         if (np.abs(step) <= 1e-15 * size).all():
             break
     if not domain.contains(point[None, :])[0]:
-        return found
+        return extremum
     value = float(expression.values(function, point[None, :])[0])
-    near = abs(value - found.value) <= 1e-6 * abs(found.value) + 1e-300
-    return Extremum(value, point, None) if near and sign * (value - found.value) >= -1e-12 * abs(value) else found
+    near = abs(value - extremum.value) <= ROOT_ROUNDED * abs(extremum.value) + 1e-300
+    return Extremum(value, point, None) if near and sign * (value - extremum.value) >= -1e-12 * abs(value) else extremum
 
 
 def derivative_expressions(

@@ -45,15 +45,15 @@ def weak_force(solution: Solution, expression: OutputExpression, region: OutputR
     stated, integrand = solution.stated, expression.expression
     if isinstance(history, FlowHistory):
         form = flow_formulation(stated)
-        found, how = as_force(form, integrand, sides, history.forces), "the weak residual of momentum"
-        if found is None:
-            found, how = as_scalar_flux(form, integrand, sides, history.fluxes), "the weak residual"
+        force, how = as_force(form, integrand, sides, history.forces), "the weak residual of momentum"
+        if force is None:
+            force, how = as_scalar_flux(form, integrand, sides, history.fluxes), "the weak residual"
     else:
         assert isinstance(history, WeakHistory)
-        found, how = as_flux(weak_formulation(stated), integrand, sides, history.fluxes), "the weak residual"
-    if found is None:
+        force, how = as_flux(weak_formulation(stated), integrand, sides, history.fluxes), "the weak residual"
+    if force is None:
         return None
-    value, bound = found
+    value, bound = force
     return Quantity(value, bound, solution.converged and bool(np.isfinite(bound)), how)
 
 
@@ -74,11 +74,11 @@ def force_signals(solution: Solution, expression: OutputExpression, on: Any) -> 
     weights = force_weights(form, integrand, sides)
     if weights is None:
         return None
-    found = []
+    signals = []
     for one in history.series:
         total = np.sum([np.array(one.forces[name]) for name, _, _ in sides], axis=0)
-        found.append((np.array(one.times), total @ weights))
-    return found
+        signals.append((np.array(one.times), total @ weights))
+    return signals
 
 
 def _points_of(region: OutputRegion) -> SidePoints | None:

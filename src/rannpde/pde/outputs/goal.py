@@ -41,10 +41,10 @@ def goal_tolerances(given: Mapping[str, Any], problem: Problem) -> dict[str, flo
         if name not in problem.outputs:
             known = suggestion(str(name), problem.outputs) if problem.outputs else "the problem states no outputs"
             raise InputError(f"tol names {name!r}, which is no output of the problem; {known}")
-    found = {name: positive_number(f"tol[{name!r}]", value) for name, value in given.items()}
-    for name, value in found.items():
+    tolerances = {name: positive_number(f"tol[{name!r}]", value) for name, value in given.items()}
+    for name, value in tolerances.items():
         require(value < 1, f"tol[{name!r}]", value, "below 1")
-    return found
+    return tolerances
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def solve_by_adjoints(
     if rest:
         pair = SolutionPair(solution, solution.companion, OutputSettings())
         outputs |= {name: stated_output(pair, problem.outputs[name], problem.output_expressions[name]) for name in rest}
-    found = replace(solution, stored={name: outputs[name] for name in problem.outputs}, seconds=monitor.elapsed)
-    return _judged(found, verdict, monitor, "dual-weighted residuals bound the outputs to their tolerances")
+    with_outputs = replace(solution, stored={name: outputs[name] for name in problem.outputs}, seconds=monitor.elapsed)
+    return _judged(with_outputs, verdict, monitor, "dual-weighted residuals bound the outputs to their tolerances")
 
 
 def solve_for_outputs(
@@ -106,10 +106,10 @@ def solve_for_outputs(
         now = solver(problem, tol, rng, monitor.rest())
         next_tol = most * tol
         if before is not None and now.status not in FAILED:
-            found = replace(now, second=replace(before, problem=now.problem))
-            verdict, outputs = _verdict(found, tolerances, settings)
+            pair = replace(now, second=replace(before, problem=now.problem))
+            verdict, outputs = _verdict(pair, tolerances, settings)
             if best is None or verdict.excess < best[0].excess:
-                best = verdict, replace(found, stored=outputs, seconds=monitor.elapsed)
+                best = verdict, replace(pair, stored=outputs, seconds=monitor.elapsed)
             if best[0].excess <= 1:
                 break
             next_tol = tol * float(np.clip(0.5 / max(verdict.excess, 1e-300), least, most))

@@ -14,9 +14,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, gradient, jets_of, root_mean_square
 from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.statement.expression import Expression, Jet
+from rannpde.pde.tolerance import NEARBY
 
-NEAR_SHARE = 1e-3
-"""Half-width of the box around a point, relative to the domain, in which conditions are looked at."""
 NEAR_POINTS = 16
 """Points of a side in that box at which a condition is looked at."""
 
@@ -31,7 +30,7 @@ def condition_defect(
     """
     worst = 0.0
     lengths = np.diff(problem.domain.bounds, axis=1)[:, 0]
-    box = np.stack([point - NEAR_SHARE * lengths, point + NEAR_SHARE * lengths], axis=1)
+    box = np.stack([point - NEARBY * lengths, point + NEARBY * lengths], axis=1)
     if not expression.order:
         return _value_defect(problem, function, expression, point, normal, box)
     for term in problem.constraints:

@@ -13,6 +13,7 @@ from rannpde.errors import InputError
 from rannpde.pde.outputs.comparison import SolutionPair
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.problem.output_expression import OutputExpression
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS
 
 
@@ -60,14 +61,14 @@ def first_passage(
     error = comparison.safety * difference(comparison, expression, _at(row, time)[0])
     rounding = comparison.settings.rounding * float(np.abs(values).max())
     bound = (error + rounding) / speed if speed > 0 else np.inf
-    good = comparison.converged and np.isfinite(bound) and bound < 0.1 * duration
+    good = comparison.converged and np.isfinite(bound) and bound < MUCH_SMALLER * duration
     return Quantity(time, bound, bool(good), f"{comparison.basis}, error over speed")
 
 
 def _at(row: Array, time: float) -> Array:
-    found = row[None, :].copy()
-    found[0, 0] = time
-    return found
+    point = row[None, :].copy()
+    point[0, 0] = time
+    return point
 
 
 def _crossing(times: Array, values: Array, value: Callable[[float], float]) -> tuple[float, float] | None:
@@ -83,8 +84,8 @@ def _crossing(times: Array, values: Array, value: Callable[[float], float]) -> t
             and sign * values[k] < sign * values[k - 1]
             and values[k] * sign < sign * values[k + 1]
         )
-        if dip and sign * values[k] < 0.1 * abs(values).max():
-            found = minimize_scalar(lambda t: sign * value(t), bounds=(times[k - 1], times[k + 1]), method="bounded")
-            if found.fun <= 0:
-                return float(times[k - 1]), float(found.x)
+        if dip and sign * values[k] < MUCH_SMALLER * abs(values).max():
+            minimum = minimize_scalar(lambda t: sign * value(t), bounds=(times[k - 1], times[k + 1]), method="bounded")
+            if minimum.fun <= 0:
+                return float(times[k - 1]), float(minimum.x)
     return None

@@ -21,7 +21,7 @@ class Quantity:
     bound : of |value - exact|, of the same shape; infinite where nothing is known
     converged : whether the solutions behind the bound converged, and the integrals too
     how : what the bound rests on, in words
-    place : where an extremum is, as a row of coordinates; empty elsewhere
+    location : where an extremum is, as a row of coordinates; empty elsewhere
     times : of a time series, (N,); None elsewhere
 
     Sums, differences, products and quotients carry their bounds with them, as if all errors had the worst signs:
@@ -34,7 +34,7 @@ class Quantity:
     bound: float | Array
     converged: bool = True
     how: str = ""
-    place: tuple[float, ...] = ()
+    location: tuple[float, ...] = ()
     times: Array | None = None
 
     def __float__(self) -> float:
@@ -51,7 +51,7 @@ class Quantity:
     def __str__(self) -> str:
         if np.ndim(self.value) == 0:
             told = with_bound(float(self.value), float(self.bound))
-            return told + (f" at {_shown(self.place)}" if self.place else "")
+            return told + (f" at {_shown(self.location)}" if self.location else "")
         value, bound = np.asarray(self.value), np.asarray(self.bound)
         shown = [with_bound(float(v), float(b)) for v, b in zip(value.ravel()[:4], bound.ravel()[:4], strict=True)]
         return "[" + ", ".join(shown) + (f", … {value.size} values]" if value.size > 4 else "]")
@@ -117,7 +117,7 @@ class Quantity:
             "bound": _plain(self.bound),
             "converged": self.converged,
             "how": self.how,
-            "place": list(self.place),
+            "location": list(self.location),
         }
         return table | ({} if self.times is None else {"times": self.times.tolist()})
 
@@ -125,9 +125,9 @@ class Quantity:
     def from_table(cls, table: Mapping[str, Any]) -> Quantity:
         """The inverse of ``to_table``."""
         times = np.asarray(table["times"], dtype=float) if "times" in table else None
-        place = tuple(map(float, table["place"]))
+        location = tuple(map(float, table["location"]))
         return cls(
-            _read(table["value"]), _read(table["bound"]), bool(table["converged"]), str(table["how"]), place, times
+            _read(table["value"]), _read(table["bound"]), bool(table["converged"]), str(table["how"]), location, times
         )
 
 
@@ -180,5 +180,5 @@ def _read(values: Any) -> float | Array:
     return np.array([_read(one) for one in values]) if isinstance(values, list) else float(values)
 
 
-def _shown(place: tuple[float, ...]) -> str:
-    return "(" + ", ".join(f"{x:.6g}" for x in place) + ")"
+def _shown(location: tuple[float, ...]) -> str:
+    return "(" + ", ".join(f"{x:.6g}" for x in location) + ")"

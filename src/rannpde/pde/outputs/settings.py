@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rannpde.pde.tolerance import FINER_FACTOR, SAME_SOLUTION, TOLERANCE_REDUCTION
+from rannpde.pde.tolerance import FINER_FACTOR, ILL_POSED_RATIO, PILOT_TOLERANCE, SAME_SOLUTION, TOLERANCE_REDUCTION
 from rannpde.rounding import ROUNDED
 
 
@@ -20,8 +20,8 @@ class OutputSettings:
     finer : the tolerance of the second solution over the estimate of the first: its own error should not count
     least_tolerance : of the second solution, above what float64 and random features allow
     companion_time : seconds of the second solve, as a factor of the first and a time to add, at most
-    cloud, cloud_radius : points around a place, and how far, relative to the size of the domain, at which two
-        solutions are compared: at the place alone their difference may vanish by chance
+    cloud, cloud_radius : points around a point, and how far, relative to the size of the domain, at which two
+        solutions are compared: at the point alone their difference may vanish by chance
     resolved : relative difference of two solutions up to which an expression counts as known at a point: nearer to a
         corner, derivatives of a network may be anything
     beside : factor of the difference of two solutions around a point by which they differ at it, from which on a
@@ -42,9 +42,9 @@ class OutputSettings:
     cloud: int = 48
     cloud_radius: float = 0.03
     resolved: float = SAME_SOLUTION
-    beside: float = 1e4
+    beside: float = ILL_POSED_RATIO
     scan: int = 4096
     candidates: int = 12
     times: int = 400
     most_solves: int = 7
-    step: tuple[float, float] = (1e-3, 0.2)
+    step: tuple[float, float] = (PILOT_TOLERANCE, 1 / TOLERANCE_REDUCTION)

@@ -74,8 +74,8 @@ class Signal:
         upward = np.sort(crossings[self.curve(crossings, 1) > 0])
         if len(upward) < 2:
             return np.nan, np.inf
-        found = (len(upward) - 1) / float(upward[-1] - upward[0])
-        return found, abs(1 / float(upward[-1] - upward[-2]) - found)
+        frequency = (len(upward) - 1) / float(upward[-1] - upward[0])
+        return frequency, abs(1 / float(upward[-1] - upward[-2]) - frequency)
 
 
 def quantity_in_time(comparison: SolutionPair, output: Output, expression: OutputExpression) -> Quantity:
@@ -90,20 +90,20 @@ def quantity_in_time(comparison: SolutionPair, output: Output, expression: Outpu
 
 def force_in_time(solution: Solution, output: Output, expression: OutputExpression) -> Quantity | None:
     """The same of a force of a flow, which needs no second solution; None for anything else."""
-    found = force_signals(solution, expression, output.on)
-    if found is None:
+    series = force_signals(solution, expression, output.on)
+    if series is None:
         return None
-    signals = [Signal(times, values) for times, values in found]
+    signals = [Signal(times, values) for times, values in series]
     return _judged(solution, output, signals, OutputSettings().safety, FORCE_BASIS)
 
 
 def force_at(solution: Solution, expression: OutputExpression, on: Any, t: Any) -> Quantity | None:
     """A force of a flow at a time, or at several, by the weak residual; None for anything else."""
-    found = force_signals(solution, expression, on)
+    series = force_signals(solution, expression, on)
     times = times_of(t, solution.stated)
-    if found is None or times.min() < found[0][0][0] or times.max() > found[0][0][-1]:
+    if series is None or times.min() < series[0][0][0] or times.max() > series[0][0][-1]:
         return None  # between the start and the first stage no force is known
-    now, *before = [Signal(*one) for one in found]
+    now, *before = [Signal(*one) for one in series]
     values, bounds = np.asarray(now.curve(times)), np.full(len(times), np.inf)
     if before and times.max() <= before[0].times[-1] and times.min() >= before[0].times[0]:
         common = now.times[(now.times >= before[0].times[0]) & (now.times <= before[0].times[-1])]
@@ -121,7 +121,7 @@ def _judged(solution: Solution, output: Output, signals: Sequence[Signal], safet
     if not parts or len(parts) < len(signals):
         return Quantity(np.nan, np.inf, False, f"{basis}; the solution ends before these times")
     rounding = OutputSettings().rounding
-    place: tuple[float, ...] = ()
+    location: tuple[float, ...] = ()
     if output.kind == "frequency":
         value, spread = parts[0].frequency()
         other = parts[1].frequency()[0] if len(parts) > 1 else np.inf
@@ -130,14 +130,14 @@ def _judged(solution: Solution, output: Output, signals: Sequence[Signal], safet
     else:
         sign = 1.0 if output.kind == "maximum in time" else -1.0
         value, when = parts[0].largest(sign)
-        place = (when,)
+        location = (when,)
         # the other extremum counts too: a difference that vanishes by chance in one makes no bound small
         ends = np.array([[one.largest(s)[0] for s in (1.0, -1.0)] for one in parts])
         bound = safety * float(np.abs(ends[0] - ends[1]).max()) if len(parts) > 1 else np.inf
     bound += rounding * float(np.abs(parts[0].values).max())
     whole = bool(parts[0].times[-1] >= end - rounding * abs(end))
     good = solution.converged and whole and bool(np.isfinite(value) and np.isfinite(bound))
-    return Quantity(value, bound if np.isfinite(bound) else np.inf, good, basis, place)
+    return Quantity(value, bound if np.isfinite(bound) else np.inf, good, basis, location)
 
 
 def _interval(solution: Solution) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.outputs.comparison import SolutionPair
 from rannpde.pde.problem.output_expression import OutputExpression
+from rannpde.pde.tolerance import GAIN
 
 OCTAVES = range(4, 14)
 """Halvings of the size of the domain, at whose distances from a point an expression is compared."""
@@ -15,8 +16,6 @@ KNOWN_RINGS = 4
 """Rings at least on which two solutions must agree before growth is believed."""
 LEAST_GROWTH = 0.04
 """The least exponent α: corners that open by 10° beyond π have 0.05. Logarithms look smaller at small radii."""
-STEADY = 0.7
-"""Growth in the innermost known rings over that in the outermost: that of smooth functions falls by 2 to 4 each."""
 
 
 def singular_growth(pair: SolutionPair, expression: OutputExpression, point: Array, sign: float | None = None) -> float:
@@ -47,7 +46,8 @@ def singular_growth(pair: SolutionPair, expression: OutputExpression, point: Arr
         return 0.0
     growth = np.diff(np.log2(known))
     inner, outer = float(growth[-2:].mean()), float(growth[:2].mean())
-    steady = (growth[1:] > LEAST_GROWTH).all() and inner >= STEADY * outer
+    # that of smooth functions falls by a factor of 2 to 4 from one ring to the next
+    steady = (growth[1:] > LEAST_GROWTH).all() and inner >= GAIN * outer
     return inner if steady else 0.0
 
 
