@@ -121,12 +121,12 @@ class Interpolant:
 
         Along several axes the smallest of those directly below counts.
         """
-        place = {index: k for k, index in enumerate(self.indices)}
+        position = {index: k for k, index in enumerate(self.indices)}
         share = self.settings.believed_decay
         own = self.sizes()
         first, second = np.zeros_like(own), np.zeros_like(own)
         for k, index in enumerate(self.indices):
-            below = [place[one] for one in backward_neighbours(index)]
+            below = [position[one] for one in backward_neighbours(index)]
             if below:
                 first[k], second[k] = own[below].min(axis=0), first[below].min(axis=0)
         return np.maximum(own, np.maximum(share * first, share**2 * second))
@@ -148,10 +148,10 @@ class Interpolant:
             largest = np.array([sizes[levels[:, axis] == level].max(axis=0) for level in range(last + 1)])
             if np.all(largest[-3:] <= self.settings.noise_level * noise):  # errors of solves, which count elsewhere
                 continue
-            places = np.arange(last // 2, last + 1)
-            logs = np.log(np.maximum(largest[places], 1e-17 * sizes.max(axis=0) + 1e-300))
-            slopes = np.polynomial.polynomial.polyfit(np.log(places), logs, 1)[1]
-            above = np.max(logs - slopes * np.log(places)[:, None], axis=0) + slopes * np.log(last)
+            last_levels = np.arange(last // 2, last + 1)
+            logs = np.log(np.maximum(largest[last_levels], 1e-17 * sizes.max(axis=0) + 1e-300))
+            slopes = np.polynomial.polynomial.polyfit(np.log(last_levels), logs, 1)[1]
+            above = np.max(logs - slopes * np.log(last_levels)[:, None], axis=0) + slopes * np.log(last)
             series = last / np.maximum(-slopes - 1, 1 / last)  # sizes oscillate: the line lies above all of them
             factors = np.maximum(factors, series * np.exp(np.minimum(above - logs[-2:].max(axis=0), np.log(last))))
         return factors
@@ -288,11 +288,11 @@ class _Loop:
 
     def _above(self, indices: Sequence[Levels]) -> list[Levels]:
         state = self.state
-        found: list[Levels] = []
+        candidates: list[Levels] = []
         for index in indices:
             if index in state.finished:
-                found += forward_neighbours(index, state.finished, set(state.indices) | set(found))
-        return found or self._refined(1, False)
+                candidates += forward_neighbours(index, state.finished, set(state.indices) | set(candidates))
+        return candidates or self._refined(1, False)
 
     def _refined(self, batch: int, broad: bool) -> list[Levels]:
         """Finish the active indices with the largest indicators; the nodes above them that may be added.
@@ -307,13 +307,13 @@ class _Loop:
         if broad:
             order.sort(key=lambda k: sum(state.indices[k]))
             batch = max(batch, sum(sum(state.indices[k]) == lowest for k in order))
-        found: list[Levels] = []
+        candidates: list[Levels] = []
         for count, k in enumerate(order):
-            if found and count >= batch:
+            if candidates and count >= batch:
                 break
             state.finished.add(state.indices[k])
-            found += forward_neighbours(state.indices[k], state.finished, set(state.indices) | set(found))
-        return found
+            candidates += forward_neighbours(state.indices[k], state.finished, set(state.indices) | set(candidates))
+        return candidates
 
     def _check(self) -> tuple[Status, str] | None:
         """Evaluate at new values, one of them where the interpolation seems worst, the others random.
@@ -338,11 +338,11 @@ class _Loop:
 
     def check_errors(self) -> list[float]:
         """Relative error of the interpolation at every checked value."""
-        found = []
+        errors = []
         for node, sample in zip(self.checked, self.check_samples, strict=True):
             size = np.maximum(root_mean_squares(sample.values), self.state.floor)
-            found.append(float(np.max(root_mean_squares(sample.values - self.state.predict(node)) / size)))
-        return found
+            errors.append(float(np.max(root_mean_squares(sample.values - self.state.predict(node)) / size)))
+        return errors
 
     def _notice_missed(self) -> None:
         """How far the checks lie beyond the estimate at their values: it is added to the estimate everywhere."""

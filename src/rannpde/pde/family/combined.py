@@ -44,8 +44,8 @@ class CombinedFunction:
             if weight == 0:
                 continue
             several = getattr(part, "derivatives", None)  # some evaluate what their derivatives share only once
-            found = several(points, derivatives) if several else {i: part.derivative(points, i) for i in derivatives}
-            sums = {i: weight * found[i] + sums.get(i, 0.0) for i in derivatives}
+            values = several(points, derivatives) if several else {i: part.derivative(points, i) for i in derivatives}
+            sums = {i: weight * values[i] + sums.get(i, 0.0) for i in derivatives}
         return sums
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:

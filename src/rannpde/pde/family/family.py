@@ -49,10 +49,10 @@ class Family(ParametricSolution):
         quick = self.table is not None and by is None and not any(index) and self._inside(points)
         if quick:
             assert self.table is not None
-            found = self.table(weights, points)
+            derivatives = self.table(weights, points)
         else:
-            found = self._combined(points, index, weights)
-        return found[:, 0] if len(self.fields) == 1 else found
+            derivatives = self._combined(points, index, weights)
+        return derivatives[:, 0] if len(self.fields) == 1 else derivatives
 
     def _combined(self, points: Array, index: MultiIndex, weights: Array) -> Array:
         """∂^index (M, fields) from the solutions at the nodes, which are kept for the last points that were asked for:
@@ -61,9 +61,9 @@ class Family(ParametricSolution):
             return CombinedFunction(tuple(one.function for one in self.members), weights).derivative(points, index)
         key = (index, points.tobytes())
         if key not in self.asked:
-            found = np.stack([one.function.derivative(points, index) for one in self.members])
+            values = np.stack([one.function.derivative(points, index) for one in self.members])
             self.asked.clear()
-            self.asked[key] = found
+            self.asked[key] = values
         return np.asarray(np.tensordot(weights, self.asked[key], axes=1))
 
     def field(self, name: str, points: Array, **values: float) -> Array:
@@ -102,10 +102,10 @@ class Family(ParametricSolution):
             points = problem.domain.sample(count, rng=rng)
             exact = problem.exact_solution
             assert exact is not None
-            known, found = exact(points), np.reshape(self(points, **values), (count, -1))
+            known, approximate = exact(points), np.reshape(self(points, **values), (count, -1))
             for k, name in enumerate(self.fields):
                 size = max(float(np.linalg.norm(known[:, k])), float(self.model.floor[k]) * count**0.5)
-                largest[name] = max(largest[name], float(np.linalg.norm(found[:, k] - known[:, k])) / size)
+                largest[name] = max(largest[name], float(np.linalg.norm(approximate[:, k] - known[:, k])) / size)
         return largest
 
     # ------------------------------------------------------------------------------------------------ quantities

@@ -57,9 +57,9 @@ def _chebyshev_coefficients(levels: int) -> Array:
     nodes = np.cos(np.pi * (np.arange(levels + 1) + 0.5) / (levels + 1))
     values = hierarchical(levels, nodes)
     polynomials = np.polynomial.chebyshev.chebvander(nodes, levels)
-    found = 2 / (levels + 1) * values.T @ polynomials
-    found[:, 0] /= 2
-    return np.asarray(np.tril(found))
+    coefficients = 2 / (levels + 1) * values.T @ polynomials
+    coefficients[:, 0] /= 2
+    return np.asarray(np.tril(coefficients))
 
 
 def hierarchical(levels: int, reduced: Array, order: int = 0) -> Array:
@@ -136,12 +136,12 @@ class SparseGrid:
 
 def forward_neighbours(index: Levels, finished: set[Levels], present: set[Levels]) -> list[Levels]:
     """The indices above one that may be added next: all those below them are finished, and they are not yet there."""
-    found = []
+    neighbours = []
     for axis in range(len(index)):
         above = (*index[:axis], index[axis] + 1, *index[axis + 1 :])
         if above not in present and all(below in finished for below in backward_neighbours(above)):
-            found.append(above)
-    return found
+            neighbours.append(above)
+    return neighbours
 
 
 def backward_neighbours(index: Levels) -> list[Levels]:

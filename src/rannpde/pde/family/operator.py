@@ -25,9 +25,10 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.storage import floats
 from rannpde.pde.solution import Report
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 
-ENERGY = 1e-6
-"""Share of the variance of the inputs, or outputs, that their coefficients may leave out."""
+ENERGY = PILOT_TOLERANCE**2
+"""Share of the variance of the inputs, or outputs, that their coefficients may leave out: the square of an error."""
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3
@@ -110,12 +111,12 @@ class Operator:
             rows.shape[1] == len(self.centre), "inputs with shape", given.shape, f"of {len(self.centre)} values each"
         )
         if self.periodic:
-            found = np.empty(rows.shape)
+            outputs = np.empty(rows.shape)
             for shift in range(rows.shape[1]):
-                found[:, shift] = (self._features(np.roll(rows, -shift, axis=1)) @ self.weights)[:, 0]
+                outputs[:, shift] = (self._features(np.roll(rows, -shift, axis=1)) @ self.weights)[:, 0]
         else:
-            found = self._features(rows) @ self.weights @ self.directions + self.mean
-        return found[0] if given.ndim == 1 else found
+            outputs = self._features(rows) @ self.weights @ self.directions + self.mean
+        return outputs[0] if given.ndim == 1 else outputs
 
     def error(self, inputs: Array, outputs: Array) -> float:
         """Mean over examples of the relative l² error of the output."""
@@ -155,9 +156,9 @@ class Operator:
         if not self.periodic:
             return inputs, (outputs - self.mean) @ self.directions.T
         size = inputs.shape[1]
-        places = np.unique(np.linspace(0, size, min(SHIFTS, size), endpoint=False).astype(int))
-        rows = np.concatenate([np.roll(inputs, -place, axis=1) for place in places])
-        return rows, np.concatenate([outputs[:, place] for place in places])[:, None]
+        shifts = np.unique(np.linspace(0, size, min(SHIFTS, size), endpoint=False).astype(int))
+        rows = np.concatenate([np.roll(inputs, -shift, axis=1) for shift in shifts])
+        return rows, np.concatenate([outputs[:, shift] for shift in shifts])[:, None]
 
     def _equations(self, inputs: Array, outputs: Array) -> tuple[Array, Array, int]:
         """Normal matrix, right-hand sides and number of rows."""
@@ -257,9 +258,9 @@ def _searched(
             for factor in FACTORS:
                 trial = base.copy()
                 trial[group] *= factor
-                found = judge(trial)
-                if found < 0.98 * best:
-                    scales, best = trial, found
+                error = judge(trial)
+                if error < 0.98 * best:
+                    scales, best = trial, error
         if best > 0.95 * before:
             break
     return scales

@@ -59,12 +59,12 @@ def optimise(
     corners = np.array(np.meshgrid(*np.stack([lower, upper], axis=1), indexing="ij")).reshape(dim, -1).T[:256]
     scanned = np.concatenate([scanned, corners])
     order = np.argsort(sign * (polynomial.grid.weights(scanned) @ polynomial.values))[:SEARCHES]
-    found = [
+    minima = [
         minimize(objective, scanned[k], jac=True, method="L-BFGS-B", bounds=list(zip(lower, upper, strict=True)),
                  options={"ftol": 1e-16, "gtol": 1e-12, "maxiter": 500})
         for k in order
     ]  # fmt: skip
-    best = np.clip(min(found, key=lambda one: float(one.fun)).x, lower, upper)
+    best = np.clip(min(minima, key=lambda one: float(one.fun)).x, lower, upper)
     values = {name: one.value(float(y)) for (name, one), y in zip(polynomial.ranges.items(), best, strict=True)}
     slack = 1e-9
     at_bound = tuple(

@@ -85,7 +85,7 @@ class ParametricSolution(Solution):
 
     @cached_property
     def outputs(self) -> dict[str, ParameterPolynomial]:  # type: ignore[override]  # a number for every value
-        """Output of the problem → a polynomial in the parameters, found when it is first asked for.
+        """Output of the problem → a polynomial in the parameters, computed when it is first asked for.
 
         The bounds of the outputs at the nodes rest on second solves there.
         """
@@ -205,7 +205,7 @@ class ParametricSolution(Solution):
             known = "outputs" in self.__dict__ or not self.stated.outputs
             about, own = (member if known else replace(member, stored={})).pack(exact)
             if not known:
-                del about["outputs"]  # they are found when they are asked for
+                del about["outputs"]  # they are computed when they are asked for
             about["values"] = {name: member.stated.parameters[name] for name in self.ranges}
             header["members"].append(about)
             arrays |= {f"{number}:{name}": array for name, array in own.items()}

@@ -24,6 +24,8 @@ from rannpde.pde.family.polynomial import ParameterPolynomial
 from rannpde.pde.family.quadrature import is_frozen
 from rannpde.pde.family.sampler import Chain, sample_density
 from rannpde.pde.solution import Report
+from rannpde.pde.tolerance import CONFIDENCE, NEARBY
+from rannpde.rounding import ROOT_ROUNDED
 
 WALKERS = 32
 """Walkers at least; two for each parameter are the least that the sampler allows, and many mix better."""
@@ -59,7 +61,7 @@ class Posterior:
         """Parameter → posterior standard deviation."""
         return {name: float(values.std(ddof=1)) for name, values in self.samples.items()}
 
-    def interval(self, name: str, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(self, name: str, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """The central credible interval of a parameter."""
         confidence = probability("confidence", confidence)
         values = choose("the parameter", name, self.samples)
@@ -96,11 +98,11 @@ def sample_posterior(
 
     def log_density(reduced: Array) -> Array:
         inside = np.all(np.abs(reduced) <= 1, axis=1)
-        found = np.full(len(reduced), -np.inf)
+        logs = np.full(len(reduced), -np.inf)
         if inside.any():
             rows = reduced[inside]
-            found[inside] = likelihood(values - polynomial.grid.weights(rows) @ flat) + _log_prior(rows)
-        return np.where(np.isnan(found), -np.inf, found)
+            logs[inside] = likelihood(values - polynomial.grid.weights(rows) @ flat) + _log_prior(rows)
+        return np.where(np.isnan(logs), -np.inf, logs)
 
     def _log_prior(rows: Array) -> Array:
         total = np.zeros(len(rows))
@@ -137,11 +139,11 @@ def log_likelihood(noise: Any, size: int) -> Callable[[Array], Array]:
     require(callable(noise) and not hasattr(noise, "freeze"), "noise", noise, expected)
 
     def stated(differences: Array) -> Array:
-        found = np.asarray(noise(differences))
-        numbers = found.shape == (len(differences),) and found.dtype.kind in "fiu"
+        logs = np.asarray(noise(differences))
+        numbers = logs.shape == (len(differences),) and logs.dtype.kind in "fiu"
         remedy = "sum over the measurements: np.sum(…, axis=1)"
-        require(numbers, "noise(differences) with shape", found.shape, f"numbers ({len(differences)},)", remedy)
-        return found.astype(float)
+        require(numbers, "noise(differences) with shape", logs.shape, f"numbers ({len(differences)},)", remedy)
+        return logs.astype(float)
 
     return stated
 
@@ -165,8 +167,8 @@ def _starts(log_density: Callable[[Array], Array], dim: int, walkers: int, rng: 
         effective = float(weights.sum() ** 2 / np.square(weights).sum()) if np.isfinite(weights).all() else 0.0
         if effective >= walkers:
             return np.asarray(best[rng.choice(len(best), walkers, p=weights / weights.sum())]
-                              + 1e-3 * width * rng.normal(size=(walkers, dim))).clip(-1, 1)  # fmt: skip
+                              + NEARBY * width * rng.normal(size=(walkers, dim))).clip(-1, 1)  # fmt: skip
         width /= 4
         centres = best[: max(2 * dim, 4)]
         cloud = (centres[rng.integers(len(centres), size=SCAN)] + width * rng.normal(size=(SCAN, dim))).clip(-1, 1)
-    return np.asarray(best[:walkers] + 1e-6 * rng.normal(size=(walkers, dim))).clip(-1, 1)
+    return np.asarray(best[:walkers] + ROOT_ROUNDED * rng.normal(size=(walkers, dim))).clip(-1, 1)

@@ -28,6 +28,7 @@ from rannpde.pde.family.nodes import hierarchical
 from rannpde.pde.family.polynomial import ParameterPolynomial
 from rannpde.pde.family.quadrature import law_rule, law_within
 from rannpde.pde.solution import Report
+from rannpde.pde.tolerance import CONFIDENCE
 
 QUANTILE_DRAWS = 2**14
 """Quasi-random values of the parameters for quantiles, which polynomials have no formula for; their error is 1e-3 of
@@ -66,7 +67,7 @@ class Propagated:
         blocks = [np.quantile(weights @ flat[:, k : k + step], wanted, axis=0) for k in range(0, flat.shape[1], step)]
         return np.concatenate(blocks, axis=1).reshape(len(wanted), *self.polynomial.values.shape[1:])
 
-    def band(self, confidence: float = 0.95) -> tuple[Array, Array]:
+    def band(self, confidence: float = CONFIDENCE) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds the quantity with that probability."""
         confidence = probability("confidence", confidence)
         lower, upper = self.quantiles(((1 - confidence) / 2, (1 + confidence) / 2))
@@ -118,8 +119,8 @@ def propagate(polynomial: ParameterPolynomial, laws: Mapping[str, Any], rng: Rng
     >>> from rannpde.pde.problem.ranges import Range
     >>> grid = SparseGrid(((0,), (1,), (2,)))
     >>> square = ParameterPolynomial({"a": Range(-1, 1)}, grid, grid.nodes[:, 0] ** 2, 0.0)
-    >>> found = propagate(square, {"a": stats.uniform(-1, 2)})
-    >>> round(found.mean, 12), round(found.std**2, 12)  # 1/3 and 4/45
+    >>> moments = propagate(square, {"a": stats.uniform(-1, 2)})
+    >>> round(moments.mean, 12), round(moments.std**2, 12)  # 1/3 and 4/45
     (0.333333333333, 0.088888888889)
     """
     require(isinstance(laws, Mapping), "laws", laws, "a mapping of parameters to distributions of scipy.stats")

@@ -55,15 +55,15 @@ def law_rule(law: Any, one: Range) -> tuple[Array, Array]:
     for k in range(PANELS):
         width = edges[k + 1] - edges[k]
         if k == 0:
-            places, slopes = edges[0] + width * share**3, 3 * share**2
+            positions, slopes = edges[0] + width * share**3, 3 * share**2
         elif k == PANELS - 1:
-            places, slopes = edges[-1] - width * share**3, 3 * share**2
+            positions, slopes = edges[-1] - width * share**3, 3 * share**2
         else:
-            places, slopes = edges[k] + width * share, np.ones(NODES)
+            positions, slopes = edges[k] + width * share, np.ones(NODES)
         with np.errstate(divide="ignore", invalid="ignore"):
-            density = np.asarray(law.pdf(places), dtype=float) * slopes * gauss
+            density = np.asarray(law.pdf(positions), dtype=float) * slopes * gauss
         density = np.where(np.isfinite(density) & (density > 0), density, 0.0)
         total = density.sum()
-        nodes.append(places)
+        nodes.append(positions)
         weights.append(density / total / PANELS if total > 0 else np.full(NODES, 1 / (PANELS * NODES)))
     return one.reduced(np.concatenate(nodes)), np.concatenate(weights)

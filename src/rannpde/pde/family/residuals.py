@@ -58,14 +58,14 @@ class ParametricResidual:
     @cached_property
     def terms(self) -> list[tuple[Term, Array]]:
         """Equations and conditions on regions, each with points of its region (M, n)."""
-        found: list[tuple[Term, Array]] = []
+        terms: list[tuple[Term, Array]] = []
         rng = np.random.default_rng(20_234)
         for term in self.problem.terms:
             region: Any = self.problem.domain if term.kind == "interior" else term.region
             if region is None or term.points is not None or term.expression.functionals:
                 continue
-            found.append((term, np.asarray(region.sample(1 if region.is_point else RESIDUAL_POINTS, rng=rng))))
-        return found
+            terms.append((term, np.asarray(region.sample(1 if region.is_point else RESIDUAL_POINTS, rng=rng))))
+        return terms
 
     def worst(self, functions: Sequence[SolvedFunction], grid: SparseGrid, reduced: Array) -> Array | None:
         """Of reduced coordinates (K, d) those with the largest residual (d,), relative to what the solves leave at the
@@ -73,17 +73,17 @@ class ParametricResidual:
 
         functions : the solutions at the nodes of the grid
         """
-        places = np.concatenate([reduced, grid.nodes])
-        weights = grid.weights(places)
+        coordinates = np.concatenate([reduced, grid.nodes])
+        weights = grid.weights(coordinates)
         values = {
-            name: one.value(places[:, axis]) for axis, (name, one) in enumerate(self.ranged.ranges.items())
+            name: one.value(coordinates[:, axis]) for axis, (name, one) in enumerate(self.ranged.ranges.items())
         }  # fmt: skip
         largest = np.zeros(len(reduced))
         for term, points in self.terms:
-            found, rounding = self._residuals(term, points, functions, weights, values)
-            at_nodes = max(float(np.max(found[len(reduced) :])), rounding)
+            residuals, rounding = self._residuals(term, points, functions, weights, values)
+            at_nodes = max(float(np.max(residuals[len(reduced) :])), rounding)
             if np.isfinite(at_nodes) and at_nodes > 0:
-                largest = np.fmax(largest, found[: len(reduced)] / at_nodes)
+                largest = np.fmax(largest, residuals[: len(reduced)] / at_nodes)
         return reduced[int(np.argmax(largest))] if largest.any() else None
 
     def _residuals(

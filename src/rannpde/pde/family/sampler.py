@@ -16,8 +16,6 @@ from rannpde.errors import InputError
 
 STRETCH = 2.0
 """The scale a of the stretch move, with density 1/√z on [1/a, a], as its authors recommend."""
-WINDOW = 5.0
-"""Autocorrelation times after which the sum of the autocorrelations is cut (Sokal)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,29 +43,33 @@ def sample_density(
     walkers, dim = start.shape
     if walkers % 2 or walkers < 2 * dim:
         raise InputError(f"the sampler has {walkers} walkers, but needs an even number ≥ {2 * dim}")
-    places, logs = start.copy(), log_density(start)
+    positions, logs = start.copy(), log_density(start)
     kept = np.empty((steps, walkers, dim))
     half, accepted = walkers // 2, 0
     for step in range(burn + steps):
         for first in (0, 1):
             moved = slice(first * half, (first + 1) * half)
-            other = places[(1 - first) * half : (2 - first) * half]
+            other = positions[(1 - first) * half : (2 - first) * half]
             partner = other[rng.integers(half, size=half)]
             stretch = ((STRETCH - 1) * rng.uniform(size=half) + 1) ** 2 / STRETCH
-            proposed = partner + stretch[:, None] * (places[moved] - partner)
-            found = log_density(proposed)
+            proposed = partner + stretch[:, None] * (positions[moved] - partner)
+            proposed_logs = log_density(proposed)
             with np.errstate(invalid="ignore"):
-                better = np.log(rng.uniform(size=half)) < (dim - 1) * np.log(stretch) + found - logs[moved]
-            places[moved] = np.where(better[:, None], proposed, places[moved])
-            logs[moved] = np.where(better, found, logs[moved])
+                better = np.log(rng.uniform(size=half)) < (dim - 1) * np.log(stretch) + proposed_logs - logs[moved]
+            positions[moved] = np.where(better[:, None], proposed, positions[moved])
+            logs[moved] = np.where(better, proposed_logs, logs[moved])
             accepted += int(better.sum()) if step >= burn else 0
         if step >= burn:
-            kept[step - burn] = places
+            kept[step - burn] = positions
     return Chain(kept, accepted / max(steps * walkers, 1), _autocorrelation_times(kept))
 
 
 def _autocorrelation_times(samples: Array) -> Array:
-    """Integrated autocorrelation time of each coordinate, in steps, from the mean over walkers of autocovariances."""
+    """Integrated autocorrelation time of each coordinate, in steps, from the mean over walkers of autocovariances.
+
+    Sums of two neighbouring autocovariances are positive and decrease for reversible chains: the sum ends where they
+    are not positive any more, and the rest is noise (the initial positive sequence of Geyer, Statist. Sci. 7, 1992).
+    """
     steps, _, dim = samples.shape
     times = np.ones(dim)
     for k in range(dim):
@@ -76,7 +78,7 @@ def _autocorrelation_times(samples: Array) -> Array:
         covariance = np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[:steps].mean(axis=1)
         if covariance[0] <= 0:
             continue
-        sums = 2 * np.cumsum(covariance / covariance[0]) - 1
-        cut = np.flatnonzero(np.arange(steps) >= WINDOW * sums)
-        times[k] = max(float(sums[cut[0] if len(cut) else -1]), 1.0)
+        neighbours = covariance[: steps // 2 * 2].reshape(-1, 2).sum(axis=1) / covariance[0]
+        positive = np.cumprod(neighbours > 0).astype(bool)
+        times[k] = max(2 * float(neighbours[positive].sum()) - 1, 1.0)
     return times

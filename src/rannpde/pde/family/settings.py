@@ -1,4 +1,4 @@
-"""Numbers of the interpolation in parameters that were found by trying, each with its unit and reason."""
+"""Numbers of the interpolation in parameters that were chosen by experiment, each with its unit and reason."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class ShapeFamily(ParametricSolution):
 
     def errors(self, count: int = 4000, rng: int = 7) -> dict[str, float]:
         """Field → largest relative L² error at the nodes, where an exact solution is known."""
-        found = [member.errors(count, rng) for member in self.members]
-        return {name: max(one[name] for one in found) for name in found[0]}
+        errors = [member.errors(count, rng) for member in self.members]
+        return {name: max(one[name] for one in errors) for name in errors[0]}
 
     def on(self, points: Array) -> ParameterPolynomial:
         """Refused: fields on different domains have no common points."""

@@ -73,10 +73,10 @@ def solve_family(
     choice_rng, seeds = rng.spawn(2)
     measure = OutputValues(tuple(problem.outputs)) if problem.changing_domain else FieldValues.of(problem, settings)
     members = _Members(problem, settings.member_share * tol, solver, seeds, monitor, measure)
-    found = interpolate_adaptively(
+    interpolation = interpolate_adaptively(
         members, len(problem.ranges), tol, settings, choice_rng, monitor, solver.workers, _doubt(problem)
     )
-    return _family(problem, tol, found, settings, monitor, members)
+    return _family(problem, tol, interpolation, settings, monitor, members)
 
 
 def _doubt(problem: Problem) -> Doubt | None:
@@ -122,11 +122,11 @@ class OutputValues:
         require(bool(self.names), "outputs", {}, "given where the domain depends on a parameter with a range", remedy)
 
     def __call__(self, solution: Solution, /) -> tuple[Array, float]:
-        found = [solution.outputs[name] for name in self.names]
-        for name, one in zip(self.names, found, strict=True):
+        quantities = [solution.outputs[name] for name in self.names]
+        for name, one in zip(self.names, quantities, strict=True):
             require(np.ndim(one.value) == 0, f"output {name!r}", "a time series", "a single number", "give one time")
-        relative = [float(np.max(one.relative_bound)) for one in found]
-        return np.array([[float(one) for one in found]]), max(relative)
+        relative = [float(np.max(one.relative_bound)) for one in quantities]
+        return np.array([[float(one) for one in quantities]]), max(relative)
 
 
 @dataclass(eq=False)
@@ -184,33 +184,40 @@ class _Members:
 def _family(
     problem: Problem,
     tol: float,
-    found: AdaptiveInterpolation,
+    interpolation: AdaptiveInterpolation,
     settings: FamilySettings,
     monitor: Monitor,
     solves: _Members,
 ) -> Family | ShapeFamily:
-    state = found.interpolant
+    state = interpolation.interpolant
     usable = [bool(np.isfinite(sample.values).all()) for sample in state.samples]
     if not all(usable) and any(usable):  # the last one was not finite, and those before it are kept
         state.keep(sum(usable))
     members = tuple(sample.result for sample in state.samples)
-    checked = tuple(sample.result for sample in found.check_samples)
+    checked = tuple(sample.result for sample in interpolation.check_samples)
     model = state.model()
-    complete = bool(found.iterations) and all(usable)  # before the first iteration, no decay was seen
+    complete = bool(interpolation.iterations) and all(usable)  # before the first iteration, no decay was seen
     estimate = sum(model.largest(settings.judged_values)) if complete else np.inf
     fixed = not problem.changing_domain
     table = _table(problem, members, tol, settings, monitor) if fixed and np.isfinite(estimate) else None
     names = tuple(problem.ranges)
-    values = [tuple(one.value(y) for one, y in zip(problem.ranges.values(), row, strict=True)) for row in found.checked]
+    values = [
+        tuple(one.value(y) for one, y in zip(problem.ranges.values(), row, strict=True))
+        for row in interpolation.checked
+    ]
     slowest = max((one.seconds for one in members), default=0.0)
     history = FamilyHistory(
-        names, found.iterations, tuple(zip(values, found.checks, strict=True)), slowest, table is not None
+        names,
+        interpolation.iterations,
+        tuple(zip(values, interpolation.checks, strict=True)),
+        slowest,
+        table is not None,
     )
-    detail = found.detail
+    detail = interpolation.detail
     failed = next((one for one in members if not one.converged), None)
-    if not found.status.converged and failed is not None and not found.status.by_caller:
+    if not interpolation.status.converged and failed is not None and not interpolation.status.by_caller:
         shown = ", ".join(f"{name} = {failed.stated.parameters[name]:g}" for name in names)
-        detail = f"{detail or found.status}; the solve at {shown} ended so: {failed.reason}"
+        detail = f"{detail or interpolation.status}; the solve at {shown} ended so: {failed.reason}"
     kinds = " and ".join(dict.fromkeys(one.method.name for one in members))
     way = "Leja points" if len(names) == 1 else "a sparse grid of Leja points"
     what = "interpolation" if fixed else "interpolation of outputs"
@@ -218,7 +225,7 @@ def _family(
     terms = ("held_out", "losses", "integrals")
     worst: dict[str, Any] = {key: _largest([getattr(one, key) for one in members]) for key in terms}
     common: dict[str, Any] = dict(
-        problem=problem, fields=problem.fields, status=found.status, detail=detail, estimate=float(estimate),
+        problem=problem, fields=problem.fields, status=interpolation.status, detail=detail, estimate=float(estimate),
         method=Choice("family", label, f"parameters with a range; {members[0].method.why}"),
         history=history, seconds=monitor.elapsed, members=members, checked=checked, model=model, **worst,
     )  # fmt: skip
@@ -229,11 +236,11 @@ def _family(
 
 def _largest(tables: Sequence[object]) -> dict[str, float]:
     """The largest value of every name."""
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     for table in tables:
         for name, value in dict(table).items():  # type: ignore[call-overload]
-            found[name] = max(float(value), found.get(name, 0.0))
-    return found
+            largest[name] = max(float(value), largest.get(name, 0.0))
+    return largest
 
 
 def _table(

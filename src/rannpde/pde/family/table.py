@@ -66,40 +66,40 @@ class ValueTable:
     def __call__(self, weights: Array, points: Array) -> Array:
         """The combination with weights (n,) at points (M, dim): (M, fields)."""
         size = self.degree + 1
-        parts, places = zip(*(self._panel(k, points[:, k]) for k in range(len(self.edges))), strict=True)
+        parts, panels = zip(*(self._panel(k, points[:, k]) for k in range(len(self.edges))), strict=True)
         gathered = len(points) * size ** len(self.edges)
         if gathered < self.values[0, 0].size:
-            block = np.tensordot(weights, self._gathered(self.values, places), axes=1)
+            block = np.tensordot(weights, self._gathered(self.values, panels), axes=1)
         else:
-            block = self._gathered(np.tensordot(weights, self.values, axes=1), places)
+            block = self._gathered(np.tensordot(weights, self.values, axes=1), panels)
         for part in reversed(parts):  # one coordinate after the other: block is (fields, M, …, degree + 1)
             weight = part.reshape(len(points), *(1,) * (block.ndim - 3), size, 1)
             block = (block[..., None, :] @ weight)[..., 0, 0]
         return np.asarray(block.T)
 
-    def _gathered(self, values: Array, places: Sequence[Array]) -> Array:
+    def _gathered(self, values: Array, panels: Sequence[Array]) -> Array:
         """Values at the points of the panels of each point: (…, M, degree + 1, …)."""
         index: list[Any] = []
-        for k, place in enumerate(places):
-            shape = [len(place)] + [1] * len(places)
+        for k, panel in enumerate(panels):
+            shape = [len(panel)] + [1] * len(panels)
             shape[k + 1] = self.degree + 1
-            index.append((place[:, None] * (self.degree + 1) + np.arange(self.degree + 1)).reshape(shape))
-        return np.asarray(values[(slice(None),) * (values.ndim - len(places)) + tuple(index)])
+            index.append((panel[:, None] * (self.degree + 1) + np.arange(self.degree + 1)).reshape(shape))
+        return np.asarray(values[(slice(None),) * (values.ndim - len(panels)) + tuple(index)])
 
     def _panel(self, axis: int, column: Array) -> tuple[Array, Array]:
         """Interpolation weights (M, degree + 1) within panels, and the numbers of the panels (M,)."""
         edges = self.edges[axis]
-        place = np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
-        local = 2 * (column - edges[place]) / (edges[place + 1] - edges[place]) - 1
+        panel = np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
+        local = 2 * (column - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
         nodes, weights = self._local
         distance = local[:, None] - nodes
         hit = distance == 0
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = weights / distance
-            found = ratio / ratio.sum(axis=1, keepdims=True)
+            shares = ratio / ratio.sum(axis=1, keepdims=True)
         rows = hit.any(axis=1)
-        found[rows] = hit[rows]
-        return found, place
+        shares[rows] = hit[rows]
+        return shares, panel
 
     def tails(self, axis: int) -> Array:
         """For every panel of a coordinate the size of the last Chebyshev coefficients, over the largest value."""

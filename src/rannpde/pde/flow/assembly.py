@@ -102,12 +102,12 @@ class FlowSystem:
         right = np.zeros(self.total)
         eliminated, pieces = [], []
         for batch in self.local.batches():
-            found = self.matrices(batch, state)
-            both = np.linalg.solve(found.square, np.concatenate([found.upper, found.load[:, :, None]], axis=2))
+            matrices = self.matrices(batch, state)
+            both = np.linalg.solve(matrices.square, np.concatenate([matrices.upper, matrices.load[:, :, None]], axis=2))
             response, own = both[:, :, :-1], both[:, :, -1]
             dofs = self.dofs(batch)
-            schur = found.corner - np.matmul(found.lower, response)
-            np.add.at(right, dofs, found.data - np.matmul(found.lower, own[:, :, None])[:, :, 0])
+            schur = matrices.corner - np.matmul(matrices.lower, response)
+            np.add.at(right, dofs, matrices.data - np.matmul(matrices.lower, own[:, :, None])[:, :, 0])
             pieces.append((dofs, schur))
             eliminated.append((batch, dofs, response, own))
             checkpoint()
@@ -168,10 +168,10 @@ class FlowSystem:
 
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
         """Of the cells of a batch, linearised at a state."""
-        found = self.still(batch)
+        matrices = self.still(batch)
         if not self.form.inert:
-            found = self.inertia.added(batch, state, found)
-        return self.transport.coupled(batch, state, found) if self.form.scalars else found
+            matrices = self.inertia.added(batch, state, matrices)
+        return self.transport.coupled(batch, state, matrices) if self.form.scalars else matrices
 
     @cached_property
     def transport(self) -> TransportOperator:
@@ -186,9 +186,9 @@ class FlowSystem:
     def held(self, pairs: Array) -> Array:
         """Whether (P,) the tangential velocity of pairs is that of a face, or prescribed."""
         outer = pairs >= self.local.interior
-        found = np.ones(len(pairs))
-        found[outer] = self.local.boundary.tangential[pairs[outer] - self.local.interior]
-        return found
+        shares = np.ones(len(pairs))
+        shares[outer] = self.local.boundary.tangential[pairs[outer] - self.local.interior]
+        return shares
 
     def penalty(self, pairs: Array) -> Array:
         """Penalties (P, q) of differences of tangential velocities."""
@@ -219,11 +219,11 @@ class FlowSystem:
         volume = weights.sum(axis=1)[:, None, None]
         xx, xy, yy = table[:, 3], table[:, 4], table[:, 5]
         pure = [(one.T * shares) @ one for one in (xx, xy, yy)]
-        found = pure[0] / hx**4 + (2 + 2 * turned) * pure[1] / (hx * hy) ** 2 + pure[2] / hy**4
+        energy = pure[0] / hx**4 + (2 + 2 * turned) * pure[1] / (hx * hy) ** 2 + pure[2] / hy**4
         if turned:
             mixed = (xx.T * shares) @ yy
-            found = found - turned * (mixed + mixed.T) / (hx * hy) ** 2
-        return np.asarray(volume * found)
+            energy = energy - turned * (mixed + mixed.T) / (hx * hy) ** 2
+        return np.asarray(volume * energy)
 
     def loads(self, batch: CellBatch) -> tuple[Array, Array]:
         """Right-hand sides (B, k) and (B, T) of cells at rest: given forces, velocities and tractions."""

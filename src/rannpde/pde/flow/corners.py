@@ -49,7 +49,7 @@ def flow_corners(form: FlowForm) -> FlowCorners:
     finder = ConditionFinder(form.terms, 2)
     outline = planar_outline(form.problem.domain)
     speed = _speed(form)
-    found: list[SingularPoint] = []
+    singular: list[SingularPoint] = []
     jumps = False
     for vertex in outline.vertices:
         if abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]:
@@ -64,9 +64,9 @@ def flow_corners(form: FlowForm) -> FlowCorners:
         if jump:
             exponent, jumps = SYSTEM_EXPONENT, True
         if exponent < 1:
-            found.append(SingularPoint((float(vertex.point[0]), float(vertex.point[1])), exponent))
+            singular.append(SingularPoint((float(vertex.point[0]), float(vertex.point[1])), exponent))
     for point, along in ends_of_parts(form.terms):
-        if any(np.allclose(point, one.point, atol=1e-9 * outline.size) for one in found):
+        if any(np.allclose(point, one.point, atol=1e-9 * outline.size) for one in singular):
             continue
         if any(np.allclose(point, vertex.point, atol=1e-9 * outline.size) for vertex in outline.vertices):
             continue
@@ -77,33 +77,33 @@ def flow_corners(form: FlowForm) -> FlowCorners:
         jump, same = _compared(form, finder, beside, normals, speed)
         jumps = jumps or jump
         if jump or not same:
-            found.append(SingularPoint((float(point[0]), float(point[1])), SYSTEM_EXPONENT, True))
+            singular.append(SingularPoint((float(point[0]), float(point[1])), SYSTEM_EXPONENT, True))
     if form.scalars:
         own = singular_points(form.diffusion, ConditionFinder(form.scalar_terms, len(form.scalars)), Interfaces())
-        found = _together(found, [one for one in own if one.exponent < 1 or one.split], outline.size)
-    return FlowCorners(tuple(found), jumps)
+        singular = _together(singular, [one for one in own if one.exponent < 1 or one.split], outline.size)
+    return FlowCorners(tuple(singular), jumps)
 
 
 def _together(one: Sequence[SingularPoint], other: Sequence[SingularPoint], size: float) -> list[SingularPoint]:
     """The points of both, those of both with the lesser exponent."""
-    found = list(one)
+    merged = list(one)
     for point in other:
-        same = next((k for k, old in enumerate(found) if np.allclose(old.point, point.point, atol=1e-9 * size)), None)
+        same = next((k for k, old in enumerate(merged) if np.allclose(old.point, point.point, atol=1e-9 * size)), None)
         if same is None:
-            found.append(point)
-        elif point.exponent < found[same].exponent:
-            found[same] = replace(found[same], exponent=point.exponent)
-    return found
+            merged.append(point)
+        elif point.exponent < merged[same].exponent:
+            merged[same] = replace(merged[same], exponent=point.exponent)
+    return merged
 
 
 def _speed(form: FlowForm) -> float:
     """The largest prescribed velocity."""
-    found = 0.0
+    largest = 0.0
     for number, term in enumerate(form.terms):
         assert isinstance(term.region, Side)
         points = term.region.sample(COEFFICIENT_SAMPLES, rng=0)
-        found = max(found, float(np.abs(form.rows([number], points, term.region.normals(points)).values).max()))
-    return found
+        largest = max(largest, float(np.abs(form.rows([number], points, term.region.normals(points)).values).max()))
+    return largest
 
 
 def _compared(

@@ -46,5 +46,5 @@ def flow_difference(
         sizes[0] = max(sizes[0], COMPUTED / tol * driven * sizes[1])
     if zero[1]:
         sizes[1] = max(sizes[1], stress)
-    found = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
-    return FlowDifference(found[0], found[1], zero[1], zero[0])
+    relative = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
+    return FlowDifference(relative[0], relative[1], zero[1], zero[0])

@@ -1,6 +1,6 @@
 """Incompressible flow in time, recognised from its statement: ρ ∂_t u + (a stationary flow at every moment) = 0.
 
-The problem in space has a number in the place of ∂_t, which tells ρ, and a function in the place of the time, which
+The problem in space has a number instead of ∂_t, which tells ρ, and a function instead of the time, which
 returns the moment at which data are wanted, as for other evolutions in weak form.
 """
 
@@ -85,11 +85,11 @@ def flow_evolution(problem: Problem) -> FlowEvolution:
 
 
 def _density(still: FlowForm, shifted: FlowForm) -> float:
-    """ρ, by which C changes with the number in the place of ∂_t."""
+    """ρ, by which C changes with the number instead of ∂_t."""
     points = still.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     zero = np.zeros((len(points), 2)), np.zeros((len(points), 2, 2))
-    found = [form.inertia(points, *zero).by_velocity for form in (shifted, still)]
-    change = found[0] - found[1]
+    derivatives = [form.inertia(points, *zero).by_velocity for form in (shifted, still)]
+    change = derivatives[0] - derivatives[1]
     density = float(change[0, 0, 0])
     if not np.abs(change - density * np.eye(2)).max() <= COMPUTED * abs(density):
         raise NoFlow("the coefficient of the derivative in time is not one number for both components")

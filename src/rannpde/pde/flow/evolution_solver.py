@@ -34,7 +34,7 @@ from rannpde.pde.weak.state import CHECK_POINTS
 from rannpde.rounding import COMPUTED
 
 STAGES_AT_ONCE = 24
-"""Stages whose pressures are found together where data do not change in time: a few megabytes of tables."""
+"""Stages whose pressures are computed together where data do not change in time: a few megabytes of tables."""
 
 
 class FlowEvolutionDiscretisation:
@@ -160,9 +160,9 @@ class FlowEvolutionDiscretisation:
             some = slice(first, first + at_once)
             flow.move(float(times[first]))
             states = flow.states(FlowVector(path.streams[1:][some], path.traces[some]))
-            found = tractions(system, states)
-            pressures[1:][some] = recovery.pressures(states, found, path.rates[some])
-            for name, rows in self.space.side_forces(system, found).items():
+            acting = tractions(system, states)
+            pressures[1:][some] = recovery.pressures(states, acting, path.rates[some])
+            for name, rows in self.space.side_forces(system, acting).items():
                 forces.setdefault(name, []).append(rows)
             self.pause()
         if not count:  # nothing was reached: a flow that stands still
@@ -192,11 +192,11 @@ class FlowEvolutionDiscretisation:
         """Squared indicators (C,), the energy, and the viscous stress, as means over a few times."""
         local, form = flow.local, self.evolution.form
         total, energy, stress = np.zeros(local.mesh.count), 0.0, 0.0
-        for stage, found in shown:
+        for stage, recovered in shown:
             rate = self.evolution.density * path.rates[stage] if len(path.rates) else None
-            residual, own, kinetic = residual_indicators(local, found, rate)
+            residual, own, kinetic = residual_indicators(local, recovered, rate)
             stress = max(stress, float(np.sqrt(form.viscosity * own / form.problem.domain.measure)))
-            squares = found.jumps + residual
+            squares = recovered.jumps + residual
             if self.corners.jumps:
                 squares, own = squares * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
             total += squares / len(shown)
@@ -207,11 +207,11 @@ class FlowEvolutionDiscretisation:
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
         """Of the relative L² error in space and time, from the difference of two integrations."""
-        found = self.space.compared(before, now, self._pressed)
+        difference = self.space.compared(before, now, self._pressed)
         self.vanishing = self.space.vanishing
         # where most is not resolved yet, two integrations may agree by chance
         unresolved = now.relative_indicator > self.space.settings.residual_limit
-        return np.inf if self.incomplete or unresolved else found
+        return np.inf if self.incomplete or unresolved else difference
 
     def indicators(self, now: FlowIterate) -> Array:
         return now.indicators

@@ -81,15 +81,15 @@ def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, t
     vanishes by chance in one makes no bound small.
     """
     last = records[-1]
-    found = {}
+    bounded = {}
     for name, force in last.forces.items():
         changes = []
         for back, one in enumerate(records[-3:-1][::-1]):
             gain = 1.0 if back == 0 else min(safety * last.indicator / max(one.indicator, 1e-300), 1.0)
             changes.append(gain * float(np.linalg.norm(force - one.forces[name])))
         bound = safety * max(changes) if changes else np.inf
-        found[name] = (float(force[0]), float(force[1]), bound, bound)
-    return found
+        bounded[name] = (float(force[0]), float(force[1]), bound, bound)
+    return bounded
 
 
 def as_force(
@@ -131,6 +131,6 @@ def _weights(form: FlowForm, expression: Expression, points: Array, normals: Arr
     value, plain, slopes, pressure = form.coefficients(term, points, normals)
     if np.abs(value).max() > 0 or np.abs(plain).max() > 0 or not slopes.any():
         return None
-    found, left = traction_weights(form.viscosity, form.transposed, slopes, pressure, normals)
-    even = np.abs(found - found.mean(axis=0)).max() <= COMPUTED * np.abs(found).max()
-    return -found.mean(axis=0) if left <= COMPUTED and even else None
+    weights, left = traction_weights(form.viscosity, form.transposed, slopes, pressure, normals)
+    even = np.abs(weights - weights.mean(axis=0)).max() <= COMPUTED * np.abs(weights).max()
+    return -weights.mean(axis=0) if left <= COMPUTED and even else None

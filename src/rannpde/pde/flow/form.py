@@ -113,12 +113,12 @@ class FlowForm:
     @cached_property
     def _advections(self) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
         """∂C_k/∂(∂_j u_k) by component and axis."""
-        found = []
+        advections = []
         for component, expression in enumerate(self.rest):
             slopes = dict(zip(expression.jets, expression.partials, strict=True))
             own = [slopes.get(Jet(self.velocity[component], axis), sympy.Integer(0)) for axis in AXES]
-            found.append((own[0], own[1]))
-        return tuple(found)
+            advections.append((own[0], own[1]))
+        return tuple(advections)
 
     @cached_property
     def _changes(self) -> tuple[Expression, ...]:
@@ -160,10 +160,10 @@ class FlowForm:
     def at_rest(self, points: Array) -> Array:
         """C (2, M) of a fluid at rest at points (2, M)."""
         known = dict(zip(self.problem.vocabulary.symbols, points, strict=True))
-        found = np.zeros(points.shape)
+        inertia = np.zeros(points.shape)
         for k, expression in enumerate(self.rest):
-            found[k] = expression.value(known, {jet: np.zeros(1) for jet in expression.jets})
-        return found
+            inertia[k] = expression.value(known, {jet: np.zeros(1) for jet in expression.jets})
+        return inertia
 
     def carried(self, points: Array, values: Array, slopes: Array, scalars: Array | None = None) -> tuple[Array, Array]:
         """C beyond its value at rest (2, M), and the velocity of its advection (2, M), by component.
@@ -181,15 +181,15 @@ class FlowForm:
 
     def _state(self, expression: Expression, values: Array, slopes: Array, scalars: Array | None) -> dict[Jet, Array]:
         """Jet → values (M,), of velocities (2, M), gradients (2, 2, M) and scalars (S, M)."""
-        found = {}
+        jets = {}
         for jet in expression.jets:
             if jet.field not in self.velocity:
                 assert scalars is not None
-                found[jet] = scalars[self.scalar_names.index(jet.field)]
+                jets[jet] = scalars[self.scalar_names.index(jet.field)]
                 continue
             component = self.velocity.index(jet.field)
-            found[jet] = slopes[component, jet.index.index(1)] if jet.order else values[component]
-        return found
+            jets[jet] = slopes[component, jet.index.index(1)] if jet.order else values[component]
+        return jets
 
     # -------------------------------------------------------------------------------------------------- boundary
 
@@ -276,7 +276,7 @@ def traction_weights(
     scale = np.array([1 / viscosity] * 4 + [1.0])
     if not slopes.any():
         return -pressure[:, None] * normals, 1.0
-    found = np.linalg.pinv(matrix * scale[:, None], rcond=1e-12) @ (wanted * scale)[:, :, None]
-    left = (matrix @ found)[:, :, 0] - wanted
+    weights = np.linalg.pinv(matrix * scale[:, None], rcond=1e-12) @ (wanted * scale)[:, :, None]
+    left = (matrix @ weights)[:, :, 0] - wanted
     size = np.abs(wanted * scale).max()
-    return found[:, :2, 0], float(np.abs(left * scale).max() / size)
+    return weights[:, :2, 0], float(np.abs(left * scale).max() / size)

@@ -46,30 +46,30 @@ class CellTables:
     def fields(self, stream: Array, velocity: Array, slopes: Array) -> None:
         """Write velocities (2, s, Q B) and gradients (2, 2, s, Q B) of stream functions (s, C, k)."""
         count, own = len(stream), stream[:, self.cells].reshape(-1, stream.shape[2])
-        found = (self.derived @ own.T).reshape(5, self.size, count, len(self.cells))
-        found *= self.scales
-        flat = found.swapaxes(1, 2).reshape(5, count, -1)
+        derivatives = (self.derived @ own.T).reshape(5, self.size, count, len(self.cells))
+        derivatives *= self.scales
+        flat = derivatives.swapaxes(1, 2).reshape(5, count, -1)
         velocity[:], slopes[0], slopes[1, 0] = flat[:2], flat[2:4], flat[4]
         np.negative(flat[2], out=slopes[1, 1])
 
     def velocity(self, stream: Array) -> Array:
         """Velocities (2, s, Q B) of stream functions (s, C, k)."""
         count, own = len(stream), stream[:, self.cells].reshape(-1, stream.shape[2])
-        found = (self.derived[: 2 * self.size] @ own.T).reshape(2, self.size, count, len(self.cells))
-        return np.asarray((found * self.scales[:2]).swapaxes(1, 2).reshape(2, count, -1))
+        derivatives = (self.derived[: 2 * self.size] @ own.T).reshape(2, self.size, count, len(self.cells))
+        return np.asarray((derivatives * self.scales[:2]).swapaxes(1, 2).reshape(2, count, -1))
 
     def scalars(self, weights: Array) -> Array:
         """Values and gradients (S, 3, Q B) of scalars (C, S, k)."""
         own = weights[self.cells]
-        found = np.einsum("qdk,bsk->sdqb", self.plain, own, optimize=True) * self.plain_scales[:, None]
-        return np.asarray(found.reshape(own.shape[1], 3, -1))
+        values = np.einsum("qdk,bsk->sdqb", self.plain, own, optimize=True) * self.plain_scales[:, None]
+        return np.asarray(values.reshape(own.shape[1], 3, -1))
 
     def tested(self, values: Array) -> Array:
         """∫ values·v (s, B, k) for values (2, s, Q B)."""
         count = values.shape[1]
         heavy = values.reshape(2, count, self.size, -1).swapaxes(1, 2) * self.weights
-        found = self.testing @ heavy.reshape(2 * self.size, -1)
-        return found.T.reshape(count, len(self.cells), -1)
+        integrals = self.testing @ heavy.reshape(2 * self.size, -1)
+        return integrals.T.reshape(count, len(self.cells), -1)
 
     def carried(self, by: Array, advection: Array, columns: Array) -> Array:
         """∫ (b·∇u + C' u)·v (B, k, k) of some of the cells, columns (B,), for C' (2, 2, Q, B) and b (2, Q, B)."""
@@ -84,8 +84,8 @@ class CellTables:
             terms = np.stack([by[component, 0], by[component, 1], *slopes], axis=2)  # (Q, B, 5)
             terms *= scales.T
             terms *= weights[component][:, :, None]
-            found = np.matmul(terms, table).reshape(q, -1)
-            total += (table[:, component].T @ found).reshape(k, len(columns), k).swapaxes(0, 1)
+            applied = np.matmul(terms, table).reshape(q, -1)
+            total += (table[:, component].T @ applied).reshape(k, len(columns), k).swapaxes(0, 1)
         return total
 
 
@@ -95,7 +95,7 @@ class LinearisedInertia:
     linear in the velocity, (C, k), and scalars with their gradients, (S, 3, M)."""
 
     velocity: Array
-    found: Inertia
+    inertia: Inertia
     load: Array
     scalars: Array
 
@@ -148,13 +148,13 @@ class InertiaOperator:
     def scalars(self, weights: Array) -> Array:
         """Scalars (C, S, k) at all points, with their gradients, which are left out on faces: (S, 3, M)."""
         local, count = self.local, len(self.local.form.scalars)
-        found = np.zeros((count, 3, self.points.shape[1]))
+        values = np.zeros((count, 3, self.points.shape[1]))
         if count:
             for one, part in zip(self.tables, self.slices, strict=True):
-                found[..., part] = one.scalars(weights)
+                values[..., part] = one.scalars(weights)
             beside = np.matmul(local.values_on_pairs(np.arange(len(local.cell))), weights[local.cell].swapaxes(1, 2))
-            found[:, 0, self.beside] = beside.reshape(-1, count).T
-        return found
+            values[:, 0, self.beside] = beside.reshape(-1, count).T
+        return values
 
     # ----------------------------------------------------------------------------------------------------- forces
 
@@ -194,8 +194,8 @@ class InertiaOperator:
         gap = local.weights * (slip - outside)
         gap[:, inner:] *= local.boundary.tangential[:, None]
         entering = np.matmul((np.maximum(-drift, 0.0) * gap).swapaxes(0, 1), local.along)  # (P, s, k)
-        found = self.gather @ entering.reshape(len(entering), -1)
-        own += found.reshape(-1, count, own.shape[2]).swapaxes(0, 1)
+        gathered = self.gather @ entering.reshape(len(entering), -1)
+        own += gathered.reshape(-1, count, own.shape[2]).swapaxes(0, 1)
         leaving = (np.maximum(drift, 0.0) * -gap)[:, :inner] @ local.tangential_functions
         around += leaving[:, :faces] + leaving[:, faces:]
 
@@ -213,15 +213,15 @@ class InertiaOperator:
             velocity, slopes = fields.velocity[:, 0], fields.slopes[:, :, 0]
             form, points = self.local.form, self.points.T
             scalars = self.scalars(state.scalars)
-            found = form.inertia(points, velocity.T, slopes.transpose(2, 0, 1), self.share, scalars[:, 0])
-            left = found.value.T - form.at_rest(self.points)
-            left -= np.einsum("mj,fjm->fm", found.advection, slopes)
-            left -= np.einsum("mfg,gm->fm", found.by_velocity, velocity)
-            left -= np.einsum("mfs,sm->fm", found.by_scalars, scalars[:, 0])
+            inertia = form.inertia(points, velocity.T, slopes.transpose(2, 0, 1), self.share, scalars[:, 0])
+            left = inertia.value.T - form.at_rest(self.points)
+            left -= np.einsum("mj,fjm->fm", inertia.advection, slopes)
+            left -= np.einsum("mfg,gm->fm", inertia.by_velocity, velocity)
+            left -= np.einsum("mfs,sm->fm", inertia.by_scalars, scalars[:, 0])
             load = np.empty_like(state.stream)
             for one, part in zip(self.tables, self.slices, strict=True):
                 load[one.cells] = one.tested(left[:, None, part])[0]
-            self._known = state, LinearisedInertia(velocity, found, load, scalars)
+            self._known = state, LinearisedInertia(velocity, inertia, load, scalars)
         return self._known[1]
 
     def added(self, batch: CellBatch, state: FlowState, still: FlowMatrices) -> FlowMatrices:
@@ -231,9 +231,9 @@ class InertiaOperator:
         corner, load, data = still.corner.copy(), still.load.copy(), still.data.copy()
         home = int(self.home[batch.cells[0]])
         table, columns = self.tables[home], self.column[batch.cells]
-        inside, found, q = self.slices[home], every.found, table.size
-        by = found.by_velocity[inside].reshape(q, -1, 2, 2)[:, columns]
-        advection = found.advection[inside].reshape(q, -1, 2)[:, columns]
+        inside, inertia, q = self.slices[home], every.inertia, table.size
+        by = inertia.by_velocity[inside].reshape(q, -1, 2, 2)[:, columns]
+        advection = inertia.advection[inside].reshape(q, -1, 2)[:, columns]
         square += table.carried(by.transpose(2, 3, 0, 1), advection.transpose(2, 0, 1), columns)
         load -= every.load[batch.cells]
         # faces and patches: the upwind side, and how it changes with the velocity
@@ -243,8 +243,8 @@ class InertiaOperator:
         shape = (len(local.cell), nodes)
         velocity = every.velocity[:, self.beside].reshape(2, *shape)[:, flat]
         normals, tangents, weights = local.normals[flat], local.tangents[flat], local.weights[flat]
-        drift = np.einsum("pqj,pqj->pq", found.advection[self.beside].reshape(*shape, 2)[flat], normals)
-        turn = np.einsum("pqjl,pqj->pql", found.change[self.beside].reshape(*shape, 2, 2)[flat], normals)
+        drift = np.einsum("pqj,pqj->pq", inertia.advection[self.beside].reshape(*shape, 2)[flat], normals)
+        turn = np.einsum("pqjl,pqj->pql", inertia.change[self.beside].reshape(*shape, 2, 2)[flat], normals)
         outer, patch = flat >= local.interior, flat[flat >= local.interior] - local.interior
         inner = np.flatnonzero(~outer)
         outside = np.empty(weights.shape)  # û, or what is prescribed, at the state

@@ -1,7 +1,7 @@
 """Integration in time of a flow on one mesh: Radau IIA for the index-2 system of velocities, traces and multipliers.
 
-Radau IIA solves the constraints exactly at every stage, and keeps its order for velocities. The stages of a step are
-found by simplified Newton iterations in the eigenvectors of the method (Hairer & Wanner, Solving ODEs II, IV.8, VII.4).
+Radau IIA solves the constraints exactly at every stage, and keeps its order for velocities. Simplified Newton
+iterations in the eigenvectors of the method give the stages of a step (Hairer & Wanner, Solving ODEs II, IV.8, VII.4).
 Factorisations are the costly part: the tangent and the length of a step are kept as long as iterations contract.
 """
 
@@ -19,7 +19,7 @@ from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscre
 from rannpde.pde.time.control import DEEPEST_LEVEL, StepControl, step_factor
 from rannpde.pde.time.radau import LAST_STEP, SAME_STEP
 from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, GAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,21 +61,21 @@ class FlowIntegrator:
         while time < end and length > (end - start) / 2**DEEPEST_LEVEL:
             checkpoint()
             length = end - time if end - time < LAST_STEP * length else length
-            found = self._step(time, length, stream, self._guess(stream, last, length))
-            if found is None:
+            step = self._step(time, length, stream, self._guess(stream, last, length))
+            if step is None:
                 if self._fresh == time:
                     length *= 0.5
                     wait = self.tuning.steps_per_factor
                 self._tangent = None
                 continue
-            stages, around = found
+            stages, around = step
             self._largest = max(self._largest, flow.norm(stages[-1]))
             allowed = self.tol * np.sqrt((end - start) / (time + length - start))
             errors = (self._error(stream, stages), self._pressure_error(around) if self.pressed else 0.0)
             orders = (len(tableau) + 1, len(tableau))
             factor = min(step_factor(allowed, *one, self.control.safety) for one in zip(errors, orders, strict=True))
             if max(errors) > allowed:
-                length *= min(max(factor, self.control.shrink), 0.8)
+                length *= min(max(factor, self.control.shrink), GAIN)
                 continue
             rates.append(np.tensordot(tableau.derivative, stages - stream, axes=1) / length)
             last = (np.concatenate([stream[None], stages]), around, length)
@@ -158,9 +158,9 @@ class FlowIntegrator:
         """What is left of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
-        found = flow.residuals(time + length * tableau.nodes, FlowVector(stages, traces))
-        own = found.stream + flow.weighted(rates)
-        return (own, found.traces) if np.isfinite(own).all() else None
+        residuals = flow.residuals(time + length * tableau.nodes, FlowVector(stages, traces))
+        own = residuals.stream + flow.weighted(rates)
+        return (own, residuals.traces) if np.isfinite(own).all() else None
 
     def _error(self, stream: Array, stages: Array) -> float:
         """The size of the first Legendre coefficient that a step lacks, relative to the velocity."""

@@ -90,7 +90,7 @@ class FlowCells:
         for numbers in groups:
             told = [self.form.scalar_terms[n].expression.fields[0] for n in numbers]
             if sorted(told) != sorted(self.form.scalar_names):
-                raise NoFlow(f"conditions of {', '.join(sorted(told))} hold at one place, where each scalar needs one")
+                raise NoFlow(f"conditions of {', '.join(sorted(told))} hold on one side, where each scalar needs one")
         return LocalMatrices(
             self.form.diffusion, replace(mesh, conditions=groups), self.layer, self.pause, self.functions
         )
@@ -108,17 +108,17 @@ class FlowCells:
             normals = patches.normals[mine].reshape(-1, 2)
             tangents = self.tangents[self.interior :][mine].reshape(-1, 2)
             own = [number for number in numbers if number < len(self.form.terms)]
-            found = self.form.rows(own, patches.points[mine].reshape(-1, 2), normals)
-            held = [np.einsum("mi,mij,mj->m", v, found.essential, v) for v in (normals, tangents)]
-            mixed = np.einsum("mi,mij,mj->m", normals, found.essential, tangents)
+            conditions = self.form.rows(own, patches.points[mine].reshape(-1, 2), normals)
+            held = [np.einsum("mi,mij,mj->m", v, conditions.essential, v) for v in (normals, tangents)]
+            mixed = np.einsum("mi,mij,mj->m", normals, conditions.essential, tangents)
             if np.abs(mixed).max() > COMPUTED or any(np.abs(h * (1 - h)).max() > COMPUTED for h in held):
                 names = ", ".join(dict.fromkeys(self.form.terms[number].name for number in own))
                 raise NoFlow(f"{names} prescribes a velocity that is neither along the normal nor the tangent")
             normal[mine] = held[0].reshape(len(mine), nodes).mean(axis=1) > 0.5
             tangential[mine] = held[1].reshape(len(mine), nodes).mean(axis=1) > 0.5
             shape = (len(mine), nodes)
-            values[mine], natural[mine] = found.values.reshape(*shape, 2), found.natural.reshape(*shape, 2)
-            robin[mine] = found.robin.reshape(*shape, 2, 2)
+            values[mine], natural[mine] = conditions.values.reshape(*shape, 2), conditions.natural.reshape(*shape, 2)
+            robin[mine] = conditions.robin.reshape(*shape, 2, 2)
         return FlowBoundary(normal, tangential, values, natural, robin)
 
     def _stream(self, scaled: Array) -> Array:
@@ -157,8 +157,8 @@ class FlowCells:
     def flow_inside(self, table: Array, cells: Array, stream: Array) -> tuple[Array, Array]:
         """Velocities (B, Q, 2) and gradients (B, Q, 2, 2) of stream functions with weights (B, k)."""
         hx, hy = self.mesh.halfwidths[cells].T[:, :, None]
-        found = (table[:, 1:].reshape(-1, self.size) @ stream.T).reshape(len(table), 5, -1)
-        x, y, xx, xy, yy = np.moveaxis(found, (1, 2), (0, 1))
+        derivatives = (table[:, 1:].reshape(-1, self.size) @ stream.T).reshape(len(table), 5, -1)
+        x, y, xx, xy, yy = np.moveaxis(derivatives, (1, 2), (0, 1))
         cross = xy / (hx * hy)
         rows = [np.stack([cross, yy / hy**2], axis=2), np.stack([-xx / hx**2, -cross], axis=2)]
         return np.stack([y / hy, -x / hx], axis=2), np.stack(rows, axis=2)
@@ -193,15 +193,15 @@ class FlowCells:
         return np.asarray(self._tables[self._alike[pairs], :, 0])
 
     def _part_table(self, cell: int) -> Array:
-        found = self._part_tables.get(cell)
-        if found is None:
+        table = self._part_tables.get(cell)
+        if table is None:
             scaled = self.mesh.scaled(np.array([cell]), self.mesh.parts[cell].points[None])[0]
-            found = self._part_tables[cell] = self._stream(scaled) @ self.functions.combinations[cell]
-        return found
+            table = self._part_tables[cell] = self._stream(scaled) @ self.functions.combinations[cell]
+        return table
 
     def constants(self, cells: Array) -> Array:
         """The weights (B, k) of the stream function 1, which moves nothing, up to a factor."""
-        found = np.empty((len(cells), self.size))
+        constant = np.empty((len(cells), self.size))
         for row, cell in enumerate(cells.tolist()):
             part = self.mesh.parts.get(cell)
             if part is None:
@@ -209,8 +209,8 @@ class FlowCells:
             else:
                 values, weights = self.functions.part_table(cell)[:, 0], part.weights
             one = weights @ values
-            found[row] = one / np.linalg.norm(one)
-        return found
+            constant[row] = one / np.linalg.norm(one)
+        return constant
 
     def batches(self) -> Iterator[CellBatch]:
         """Whole cells grouped by how many faces and patches they have, a bounded number at once; cut cells alone."""

@@ -27,6 +27,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.fluxes import FluxRecord
 from rannpde.pde.weak.history import WeakIteration
 from rannpde.pde.weak.method import LOSS_POINTS
@@ -77,8 +78,10 @@ class Flow:
             return ("fields are periodic",)
         try:
             form = _form(problem)
-            found = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None, 3)
-            found.cells(found.tree(1.0), 3, np.random.default_rng(0))
+            discretisation = FlowDiscretisation(
+                form, MUCH_SMALLER, self.settings, np.random.default_rng(0), lambda: None, 3
+            )
+            discretisation.cells(discretisation.tree(1.0), 3, np.random.default_rng(0))
         except (NoFlow, NoDivergenceForm) as reason:
             return (str(reason),)
         return ()
@@ -86,7 +89,7 @@ class Flow:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
         form = _form(problem)
-        rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
+        rough = FlowDiscretisation(form, MUCH_SMALLER, self.settings, np.random.default_rng(0), lambda: None)
         tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
         shaped = rough.corners.points or not is_box(form.problem.domain)
         if shaped or tractions or form.scalars or problem.free_constants:
@@ -106,7 +109,7 @@ class Flow:
         why: str,
         like: CellNetwork | None = None,
     ) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
+        """The solution to a relative L² error of about ``tol``, or the best iterate, with its estimate.
 
         like : a stationary flow in the same domain at other parameters, from which to begin
         """
@@ -210,7 +213,7 @@ class Flow:
         if (
             not state.series
             and not form.linear
-            and entering(state.local, state.solution.state, min(outcome.estimate, 0.1))
+            and entering(state.local, state.solution.state, min(outcome.estimate, MUCH_SMALLER))
         ):
             told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
         return Solution(

@@ -56,7 +56,7 @@ def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Ar
     white = np.linalg.solve(np.linalg.cholesky(square), moments.reshape(-1, square.shape[0]).T).T
     extra = extra.reshape(-1, 1) * np.abs(white).max() / max(float(np.abs(extra).max()), 1e-300)
     rows = np.concatenate([white, extra], axis=1).reshape(len(pairs), -1, square.shape[0] + 1)
-    found = np.zeros(rows.shape[:2], dtype=bool)
+    independent = np.zeros(rows.shape[:2], dtype=bool)
     lengths = weights.sum(axis=1)
     basis = np.empty((0, rows.shape[2]))
     for degree in range(rows.shape[1]):
@@ -66,6 +66,6 @@ def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Ar
             left = left - basis.T @ (basis @ left)
             size = float(np.linalg.norm(left))
             if size > INDEPENDENT * float(np.linalg.norm(row)):
-                found[face, degree] = True
+                independent[face, degree] = True
                 basis = np.concatenate([basis, left[None] / size])
-    return found
+    return independent

@@ -46,9 +46,9 @@ class FlowNewton:
         if local.form.linear:
             return system.solve(system.rest()), 0
         state, done = projected(system, known) if known is not None else system.at(0.0).solve(system.rest()), 0
-        found, steps, converged = self._iterated(system, state)
+        flow, steps, converged = self._iterated(system, state)
         if converged:
-            return found, steps
+            return flow, steps
         return self._continued(system, done + steps)
 
     def _continued(self, system: FlowSystem, steps: int) -> tuple[FlowState, int]:
@@ -58,10 +58,10 @@ class FlowNewton:
             if step < self.settings.least_load:
                 raise FlowFailure(share, state, steps)
             aim = min(share + step, 1.0)
-            found, count, converged = self._iterated(system.at(aim), state)
+            flow, count, converged = self._iterated(system.at(aim), state)
             steps += count
             if converged:
-                state, share = found, aim
+                state, share = flow, aim
                 step *= 2 if count <= self.settings.few_steps else 1
             else:
                 step /= 2
@@ -73,13 +73,13 @@ class FlowNewton:
         for count in range(1, self.settings.most_newton + 1):
             with np.errstate(all="ignore"):
                 try:
-                    found = system.solve(state)
+                    flow = system.solve(state)
                 except (RuntimeError, np.linalg.LinAlgError):  # an exactly singular matrix
                     return state, count, False
-            size = flow_distance(system.local, found, state)
+            size = flow_distance(system.local, flow, state)
             if not np.isfinite(size):
                 return state, count, False
-            state = found
+            state = flow
             following = size * max(size, self.settings.newton_rate)
             if following <= self.tol or (size <= self.settings.newton_floor and size > 0.5 * before):
                 return state, count, True
@@ -97,10 +97,10 @@ def flow_distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
         return np.asarray(stream - (stream * held).sum(axis=1, keepdims=True) * held)
 
     gap, size = (float(np.linalg.norm(moving(stream))) for stream in (one.stream - other.stream, one.stream))
-    found = gap / max(size, 1e-300)
+    distance = gap / max(size, 1e-300)
     for here, there in zip(one.scalars.swapaxes(0, 1), other.scalars.swapaxes(0, 1), strict=True):
-        found = max(found, float(np.linalg.norm(here - there)) / max(float(np.linalg.norm(here)), 1e-300))
-    return found
+        distance = max(distance, float(np.linalg.norm(here - there)) / max(float(np.linalg.norm(here)), 1e-300))
+    return distance
 
 
 def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
@@ -127,8 +127,8 @@ def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
     points, _ = local.mesh.face_points(local.layer.nodes)
     if len(points):
         tangents, shares = local.tangents[: len(points)], local.layer.face_grid[1]
-        found = known(points.reshape(-1, 2)).reshape(*points.shape[:2], -1)
-        state.tangential[:] = ((found[:, :, :2] * tangents).sum(axis=2) * shares) @ local.tangential_functions
+        values = known(points.reshape(-1, 2)).reshape(*points.shape[:2], -1)
+        state.tangential[:] = ((values[:, :, :2] * tangents).sum(axis=2) * shares) @ local.tangential_functions
         if local.form.scalars:
-            state.traces[:] = np.matmul((found[:, :, 2:] * shares[:, None]).swapaxes(1, 2), local.layer.face_functions)
+            state.traces[:] = np.matmul((values[:, :, 2:] * shares[:, None]).swapaxes(1, 2), local.layer.face_functions)
     return state

@@ -1,6 +1,6 @@
 """The pressure inside cells, the fields as a network, and indicators of the error.
 
-Curls do not see the pressure. It is found afterwards, in each cell, from its gradient, which momentum says, and from
+Curls do not see the pressure. It is computed afterwards, in each cell, from its gradient, which momentum says, and from
 the tractions of the faces: a combination p of the functions of the cell with the least
 
     (h/n)² ∫_K |∇p - ν Δu + C|² + h/n² ∫_∂K (p - λ - (1 + κ) ν n·∂_n u)² ,
@@ -84,21 +84,21 @@ class PressureRecovery:
     def recovered(self, state: FlowState, rate: Array | None = None) -> RecoveredFlow:
         """A state with its pressure; rate (C, k) : its derivative in time, where it has one."""
         alone = state.alone
-        found = tractions(self.system, alone)
-        pressures = self.pressures(alone, found, None if rate is None else rate[None])[0]
+        acting = tractions(self.system, alone)
+        pressures = self.pressures(alone, acting, None if rate is None else rate[None])[0]
         weights = np.stack([state.stream, pressures], axis=1)
         if self.system.form.scalars:
             weights = np.concatenate([weights, state.scalars], axis=1)
-        return RecoveredFlow(state, weights, self._jumps(found))
+        return RecoveredFlow(state, weights, self._jumps(acting))
 
-    def pressures(self, states: FlowState, found: FaceTractions, rates: Array | None = None) -> Array:
-        """Weights (s, C, k) of the pressures of several states, stacked along a first axis; found : their tractions."""
+    def pressures(self, states: FlowState, acting: FaceTractions, rates: Array | None = None) -> Array:
+        """Weights (s, C, k) of the pressures of several states along a first axis; acting : their tractions."""
         system, local = self.system, self.system.local
-        spread = np.matmul(local.stretch, found.here)  # (P, q, s)
-        border = np.moveaxis(found.normal, 0, 2) + system.form.viscosity * (1 + system.form.transposed) * spread
+        spread = np.matmul(local.stretch, acting.here)  # (P, q, s)
+        border = np.moveaxis(acting.normal, 0, 2) + system.form.viscosity * (1 + system.form.transposed) * spread
         right = system.inertia.gather @ np.matmul(border.transpose(0, 2, 1), self.beside).reshape(len(border), -1)
         total = right.reshape(local.mesh.count, len(states.stream), -1).swapaxes(0, 1)
-        wanted = found.carried
+        wanted = acting.carried
         for one, part, (table, scales) in zip(system.inertia.tables, system.inertia.slices, self.third, strict=True):
             own = states.stream[:, one.cells].reshape(-1, local.size)
             third = (table @ own.T).reshape(4, one.size, len(states.stream), len(one.cells)) * scales[:, None, None]
@@ -112,11 +112,11 @@ class PressureRecovery:
             total[:, one.cells] += (self.lengths[one.cells] ** 2)[:, None] * tested
         return np.asarray(np.matmul(self.inverse, total[..., None])[..., 0])
 
-    def _jumps(self, found: FaceTractions) -> Array:
+    def _jumps(self, acting: FaceTractions) -> Array:
         """Squared jumps (C,) of the velocity of one state around cells, with their penalties."""
         local = self.system.local
-        smooth = (found.lost * local.layer.face_grid[1]) @ local.normal_functions @ local.normal_functions.T
-        squares = local.weights * found.penalty * (found.gap**2 + (found.lost - smooth) ** 2)[0]
+        smooth = (acting.lost * local.layer.face_grid[1]) @ local.normal_functions @ local.normal_functions.T
+        squares = local.weights * acting.penalty * (acting.gap**2 + (acting.lost - smooth) ** 2)[0]
         return np.bincount(local.cell, squares.sum(axis=1), local.mesh.count)
 
 
@@ -155,7 +155,7 @@ def residual_indicators(
 
     rate (C, k) : weights of ρ ∂_t of the stream functions
 
-    Of a fluid at rest the energy is rounding: that of its pressure, ∫ p² / ν, takes its place.
+    Of a fluid at rest the energy is rounding: that of its pressure, ∫ p² / ν, replaces it.
     """
     form, mesh = local.form, local.mesh
     indices = [(i, j) for i in range(4) for j in range(4 - i)]

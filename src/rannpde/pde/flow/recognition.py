@@ -84,11 +84,11 @@ def _mass(problem: Problem) -> tuple[str, tuple[str, str]]:
 
 def _pressure_gradient(name: str, expression: Expression, pressure: str) -> tuple[int, float]:
     """The axis of the derivative of the pressure in an equation, and 1 / its coefficient."""
-    found = [(jet, p) for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.field == pressure]
-    found = [(jet, p) for jet, p in found if p != 0]
-    if len(found) != 1 or found[0][0].order != 1:
+    terms = [(jet, p) for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.field == pressure]
+    terms = [(jet, p) for jet, p in terms if p != 0]
+    if len(terms) != 1 or terms[0][0].order != 1:
         raise NoFlow(f"equation {name!r} does not have one first derivative of {pressure!r}")
-    return found[0][0].index.index(1), 1 / constant_coefficient(name, found[0][1], "the coefficient of the pressure")
+    return terms[0][0].index.index(1), 1 / constant_coefficient(name, terms[0][1], "the coefficient of the pressure")
 
 
 def _momentum(
@@ -130,11 +130,11 @@ def _check_advection(form: FlowForm) -> None:
     values |= dict(zip(words, points.T, strict=True))
     names = (*form.velocity, *form.scalar_names)
     state = dict(zip(names, rng.uniform(-1, 1, (len(names), COEFFICIENT_SAMPLES)), strict=True))
-    found = []
+    velocities = []
     for expression, pair in zip(form.rest, form._advections, strict=True):
         jets = {jet: state[jet.field] if not jet.order else np.ones(COEFFICIENT_SAMPLES) for jet in expression.jets}
-        found.append([replace(expression, formula=one).value(values, jets) for one in pair])
-    for one, other in zip(*found, strict=True):
+        velocities.append([replace(expression, formula=one).value(values, jets) for one in pair])
+    for one, other in zip(*velocities, strict=True):
         size = max(float(np.abs(one).max()), float(np.abs(other).max()), 1e-300)
         if not np.abs(one - other).max() <= COMPUTED * size:
             raise NoFlow("the two components of the velocity are carried by different velocities")
@@ -164,11 +164,11 @@ def _with_conditions(form: FlowForm) -> FlowForm:
     check_scalars(form)
     reason: NoFlow | None = None
     for transposed in (0.0, 1.0):
-        found = replace(form, transposed=transposed)
+        complete = replace(form, transposed=transposed)
         try:
-            for number, term in enumerate(found.terms):
-                _check_condition(found, number, term)
-            return found
+            for number, term in enumerate(complete.terms):
+                _check_condition(complete, number, term)
+            return complete
         except NoFlow as error:
             reason = reason or error
     assert reason is not None

@@ -47,8 +47,8 @@ def _jumps(system: FlowSystem, state: FlowState) -> Array:
     pairs = np.arange(len(local.cell))
     flux, penalty, _ = diffusion.pair_coefficients(pairs)
     values, slopes = diffusion.tables(local.cell, local.points)
-    found = np.empty((len(system.form.scalars), mesh.count))
-    for s in range(len(found)):
+    jumps = np.empty((len(system.form.scalars), mesh.count))
+    for s in range(len(jumps)):
         own, size = state.scalars[local.cell, s], penalty[..., s, s]
         inside = np.matmul(values, own[:, :, None])[:, :, 0]
         gap = inside.copy()
@@ -59,5 +59,5 @@ def _jumps(system: FlowSystem, state: FlowState) -> Array:
         normal = np.einsum("pqj,jpqa,pa->pq", flux[inner:, :, s, s], slopes[:, inner:], own[inner:], optimize=True)
         lack = normal + diffusion.robin[..., s, s] * inside[inner:] - diffusion.natural[..., s]
         squares[inner:] += (1 - held) * lack**2 / size[inner:]
-        found[s] = np.bincount(local.cell, (local.weights * squares).sum(axis=1), mesh.count)
-    return found
+        jumps[s] = np.bincount(local.cell, (local.weights * squares).sum(axis=1), mesh.count)
+    return jumps

@@ -29,11 +29,11 @@ def scalar_fluxes(system: FlowSystem, state: FlowState) -> dict[str, Array]:
 
 def bounded_scalar_fluxes(form: FlowForm, records: Sequence[FluxRecord], safety: float) -> ScalarFluxes:
     """The fluxes of the last iteration, with bounds by what they changed."""
-    found = {}
+    fluxes = {}
     for s, one in enumerate(form.scalars):
         own = [FluxRecord({name: row[s : s + 1] for name, row in r.fluxes.items()}, r.indicator) for r in records]
-        found[one.field] = bounded_fluxes(own, safety)
-    return found
+        fluxes[one.field] = bounded_fluxes(own, safety)
+    return fluxes
 
 
 def as_scalar_flux(

@@ -19,14 +19,14 @@ from rannpde.rounding import COMPUTED
 
 def carried_scalars(problem: Problem, velocity: tuple[str, str]) -> dict[str, str]:
     """Equation → the scalar whose diffusion it states, of all fields but velocity and pressure."""
-    found: dict[str, str] = {}
+    scalars: dict[str, str] = {}
     for name, expression in problem.expressions.items():
         second = _diffused(expression)
         if len(second) == 1 and not second & set(velocity):
-            found[name] = second.pop()
-    if len(found) != len(problem.fields) - 3 or len(set(found.values())) != len(found):
+            scalars[name] = second.pop()
+    if len(scalars) != len(problem.fields) - 3 or len(set(scalars.values())) != len(scalars):
         raise NoFlow("not every field but velocity and pressure has an equation of its own with its diffusion")
-    return found
+    return scalars
 
 
 def _diffused(expression: Expression) -> set[str]:

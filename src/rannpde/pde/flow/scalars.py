@@ -78,27 +78,27 @@ def transport(
     fields = [one.field for one in scalars]
     state: dict[Jet, Array] = {Jet(name, (0, 0)): share * row for name, row in zip(names, here.velocity, strict=True)}
     state |= {Jet(name, (0, 0)): row for name, row in zip(fields, here.values, strict=True)}
-    found = Transport(
+    result = Transport(
         np.zeros((total, count)), np.zeros((total, 2, count)), np.zeros((total, total, count)),
         np.zeros((total, 2, count)), np.zeros((total, 2, 2, count)),
     )  # fmt: skip
     for s, one in enumerate(scalars):
         own = state | {Jet(one.field, axis): slope for axis, slope in zip(AXES, here.slopes[s], strict=True)}
         value, partials = one.rest.linearised(known, _of(one.rest, own))
-        found.value[s] = value
+        result.value[s] = value
         for jet, partial in zip(one.rest.jets, partials, strict=True):
             if jet.order:
-                found.advection[s, jet.index.index(1)] += partial
+                result.advection[s, jet.index.index(1)] += partial
             elif jet.field in names:
-                found.by_velocity[s, names.index(jet.field)] += share * partial
+                result.by_velocity[s, names.index(jet.field)] += share * partial
             else:
-                found.by_scalars[s, fields.index(jet.field)] += partial
+                result.by_scalars[s, fields.index(jet.field)] += partial
         for axis, expression in enumerate(one.advections):
             _, slopes = expression.linearised(known, _of(expression, own))
             for jet, partial in zip(expression.jets, slopes, strict=True):
                 if jet.field in names:
-                    found.change[s, axis, names.index(jet.field)] += share * partial
-    return found
+                    result.change[s, axis, names.index(jet.field)] += share * partial
+    return result
 
 
 def _of(expression: Expression, state: Mapping[Jet, Array]) -> dict[Jet, Array]:

@@ -89,11 +89,11 @@ class SemiDiscreteFlow:
         _, weights, table = local.stream_tables(batch.cells)
         shares, volume = weights[0] / weights[0].sum(), weights.sum(axis=1)
         half = local.mesh.halfwidths[batch.cells]
-        found = np.zeros((len(batch.cells), local.size, local.size))
+        masses = np.zeros((len(batch.cells), local.size, local.size))
         for axis in range(2):
             one = table[:, 1 + axis]
-            found += (self.evolution.density * volume / half[:, axis] ** 2)[:, None, None] * ((one.T * shares) @ one)
-        return found
+            masses += (self.evolution.density * volume / half[:, axis] ** 2)[:, None, None] * ((one.T * shares) @ one)
+        return masses
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,8 +101,8 @@ class SemiDiscreteFlow:
 
     def state(self, vector: FlowVector) -> FlowState:
         """The same as a state of the stationary flow."""
-        found = self.states(FlowVector(vector.stream[None], vector.traces[None]))
-        return FlowState(found.stream[0], found.tangential[0], found.normal[0])
+        states = self.states(FlowVector(vector.stream[None], vector.traces[None]))
+        return FlowState(states.stream[0], states.tangential[0], states.normal[0])
 
     def states(self, vectors: FlowVector) -> FlowState:
         """Several states, stacked along the first axis, as such of the stationary flow."""
@@ -114,10 +114,10 @@ class SemiDiscreteFlow:
 
     def weighted(self, stream: Array) -> Array:
         """M times weights (…, C, k)."""
-        found = np.zeros_like(stream)
+        product = np.zeros_like(stream)
         for group in self.groups:
-            found[..., group.cells, :] = np.matmul(group.mass, stream[..., group.cells, :, None])[..., 0]
-        return found
+            product[..., group.cells, :] = np.matmul(group.mass, stream[..., group.cells, :, None])[..., 0]
+        return product
 
     def norm(self, stream: Array) -> float:
         """The root of the mean of ρ |u|² in space."""
@@ -135,20 +135,20 @@ class SemiDiscreteFlow:
             return self._steady
         system = self.system
         self.move(time)
-        found = FlowVector(np.zeros(self.shape), np.zeros(system.total))
+        loads = FlowVector(np.zeros(self.shape), np.zeros(system.total))
         for some in self.batches:
             for batch in some:
                 load, data = system.loads(batch)
-                found.stream[batch.cells] = load
-                np.add.at(found.traces, system.dofs(batch), data)
+                loads.stream[batch.cells] = load
+                np.add.at(loads.traces, system.dofs(batch), data)
         if not self.evolution.moving:
-            self._steady = found
-        return found
+            self._steady = loads
+        return loads
 
     def residual(self, time: float, vector: FlowVector) -> FlowVector:
         """A(ψ, û, λ) - b(t)."""
-        found = self.residuals(np.array([time]), FlowVector(vector.stream[None], vector.traces[None]))
-        return FlowVector(found.stream[0], found.traces[0])
+        residuals = self.residuals(np.array([time]), FlowVector(vector.stream[None], vector.traces[None]))
+        return FlowVector(residuals.stream[0], residuals.traces[0])
 
     def residuals(self, times: Array, vectors: FlowVector) -> FlowVector:
         """A(ψ, û, λ) - b(t) of several states, weights (s, C, k) and unknowns of faces (s, T), at times (s,)."""
@@ -169,9 +169,9 @@ class SemiDiscreteFlow:
         pieces = []
         for group in self.groups:
             here = np.concatenate([vectors.stream[:, group.cells], vectors.traces[:, group.dofs]], axis=2)
-            found = np.matmul(group.block, here.transpose(1, 2, 0))  # (B, k + T, s)
-            stream[:, group.cells] += found[:, :k].transpose(2, 0, 1)
-            pieces.append(found[:, k:].reshape(-1, count))
+            applied = np.matmul(group.block, here.transpose(1, 2, 0))  # (B, k + T, s)
+            stream[:, group.cells] += applied[:, :k].transpose(2, 0, 1)
+            pieces.append(applied[:, k:].reshape(-1, count))
         traces += (self.scatter @ np.concatenate(pieces)).T
         return FlowVector(stream, np.where(self.system.active, traces, 0.0))
 
@@ -205,16 +205,16 @@ class SemiDiscreteFlow:
         if self.evolution.form.inert:
             return [group.still for group in self.groups]
         self.move(time)
-        state, found = self.state(vector), []
+        state, groups = self.state(vector), []
         for some, group in zip(self.batches, self.groups, strict=True):
             ends = np.cumsum([0, *(len(one.cells) for one in some)]).tolist()
             own = [group.part(slice(*ends)) for ends in pairwise(ends)]
             inertia = self.system.inertia
-            found.append(
+            groups.append(
                 joined_matrices([inertia.added(one, state, still) for one, still in zip(some, own, strict=True)])
             )
             self.pause()
-        return found
+        return groups
 
     def factorised(self, tangent: list[FlowMatrices], shift: complex) -> FactorisedFlow:
         """The solution operator of A' + shift M."""
@@ -249,9 +249,9 @@ class FactorisedFlow:
             own.append(one)
             pieces.append(np.matmul(lower, one).ravel())
         traces = right.traces - flow.scatter @ np.concatenate(pieces)
-        found = np.zeros_like(traces)
-        found[active] = self.factors.solve(traces[active])
+        unknowns = np.zeros_like(traces)
+        unknowns[active] = self.factors.solve(traces[active])
         stream = np.zeros(flow.shape, dtype=traces.dtype)
         for group, one, (_, response, _) in zip(flow.groups, own, self.eliminated, strict=True):
-            stream[group.cells] = (one - np.matmul(response, found[group.dofs][:, :, None]))[:, :, 0]
-        return FlowVector(stream, found)
+            stream[group.cells] = (one - np.matmul(response, unknowns[group.dofs][:, :, None]))[:, :, 0]
+        return FlowVector(stream, unknowns)

@@ -230,14 +230,14 @@ class FlowDiscretisation:
 
     def forces(self, system: FlowSystem, state: FlowState, level: float) -> dict[str, Array]:
         """Force (2,) of the flow on each side on which conditions were stated; level : added to the pressure."""
-        found = tractions(system, state.alone)
-        raised = replace(found, normal=found.normal + level)
+        acting = tractions(system, state.alone)
+        raised = replace(acting, normal=acting.normal + level)
         return {name: rows[0] for name, rows in self.side_forces(system, raised).items()}
 
-    def side_forces(self, system: FlowSystem, found: FaceTractions) -> dict[str, Array]:
+    def side_forces(self, system: FlowSystem, acting_tractions: FaceTractions) -> dict[str, Array]:
         """The same (s, 2) of several states, from their tractions."""
         patches = system.mesh.patches
-        acting = patch_forces(system, found)
+        acting = patch_forces(system, acting_tractions)
         middle = patches.points.shape[1] // 2
         holds = self.mesher.finder.holds(patches.points[:, middle], patches.normals[:, middle])
         forces: dict[str, Array] = {}
@@ -257,12 +257,12 @@ class FlowDiscretisation:
         if before is None:
             return np.inf
         length = float(np.ptp(np.asarray(self.problem.domain.bounds, dtype=float), axis=1).max())
-        found = flow_difference(
+        difference = flow_difference(
             before.values, now.values, self.form.columns, now.stress, length / self.form.viscosity, self.tol
         )
         pressed = pressed and not self.corners.jumps  # where the velocity jumps, the pressure is not in L²
-        self.vanishing, self.still = found.vanishing and pressed, found.still
-        change = max(found.velocity, found.pressure) if pressed else found.velocity
+        self.vanishing, self.still = difference.vanishing and pressed, difference.still
+        change = max(difference.velocity, difference.pressure) if pressed else difference.velocity
         for column in self.form.scalar_columns:
             gap, size = (root_mean_square(one[:, column]) for one in (now.values - before.values, now.values))
             change = max(change, gap / max(size, 1e-300))

@@ -64,9 +64,9 @@ def tractions(system: FlowSystem, states: FlowState) -> FaceTractions:
     return FaceTractions(normal, tangential, gap, lost, penalty, fields.here, carried)
 
 
-def patch_forces(system: FlowSystem, found: FaceTractions) -> Array:
+def patch_forces(system: FlowSystem, tractions_of_faces: FaceTractions) -> Array:
     """Force (s, B, 2) of flows on each patch of the boundary, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual."""
     local, outer = system.local, slice(system.local.interior, None)
-    acting = found.normal[:, outer, :, None] * local.normals[outer]
-    acting -= found.tangential[:, outer, :, None] * local.tangents[outer]
+    acting = tractions_of_faces.normal[:, outer, :, None] * local.normals[outer]
+    acting -= tractions_of_faces.tangential[:, outer, :, None] * local.tangents[outer]
     return np.asarray((local.weights[outer][:, :, None] * acting).sum(axis=2))

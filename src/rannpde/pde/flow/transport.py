@@ -51,13 +51,13 @@ class TransportOperator:
         corner[:, :around, :around], corner[:, around:, around:] = flow.corner, still.corner[still.same]
         load = np.concatenate([flow.load, still.load], axis=1)
         data = np.concatenate([flow.data, np.zeros((b, total - around))], axis=1)
-        found = FlowMatrices(square, upper, lower, corner, load, data)
-        self._add_inside(batch, state, found)
+        matrices = FlowMatrices(square, upper, lower, corner, load, data)
+        self._add_inside(batch, state, matrices)
         for scalar in range(self.count):
-            self._add_upwinded(batch, state, found, scalar, around)
-        return found
+            self._add_upwinded(batch, state, matrices, scalar, around)
+        return matrices
 
-    def _add_inside(self, batch: CellBatch, state: FlowState, found: FlowMatrices) -> None:
+    def _add_inside(self, batch: CellBatch, state: FlowState, matrices: FlowMatrices) -> None:
         """Add ∫ R w, and what scalars do to momentum."""
         every, here, k = self.inertia.linearised(state), self.linearised(state), self.local.size
         home = int(self.inertia.home[batch.cells[0]])
@@ -70,27 +70,27 @@ class TransportOperator:
 
         velocity, scalars = own(every.velocity), own(every.scalars)
         value, by_velocity, by_scalars = own(here.value), own(here.by_velocity), own(here.by_scalars)
-        advection, acting = own(here.advection), own(every.found.by_scalars.transpose(1, 2, 0))
+        advection, acting = own(here.advection), own(every.inertia.by_scalars.transpose(1, 2, 0))
         volumes, values = table.volumes[:, columns], table.plain[:, 0]
         curls = table.derived[: 2 * table.size].reshape(2, table.size, k)
         curl_scales, curl_weights = table.scales[:2, 0, 0][:, columns], table.weights[:, :, 0][..., columns]
         for s in range(self.count):
             rows = slice((1 + s) * k, (2 + s) * k)
             moved = by_velocity[s] * curl_scales[:, None] * volumes
-            found.square[:, rows, :k] += _products(values, np.moveaxis(moved, 0, 2), curls.swapaxes(0, 1))
+            matrices.square[:, rows, :k] += _products(values, np.moveaxis(moved, 0, 2), curls.swapaxes(0, 1))
             left = value[s] - (by_velocity[s] * velocity).sum(axis=0) - (advection[s] * scalars[s, 1:]).sum(axis=0)
             for other in range(self.count):
                 left = left - by_scalars[s, other] * scalars[other, 0]
                 columns_of = slice((1 + other) * k, (2 + other) * k)
                 slopes = advection[s] if other == s else np.zeros_like(advection[s])
                 moved = np.concatenate([by_scalars[s, other][None], slopes]) * _scales(table, columns) * volumes
-                found.square[:, rows, columns_of] += _products(values, np.moveaxis(moved, 0, 2), table.plain)
-            found.load[:, rows] -= (values.T @ (volumes * left)).T
+                matrices.square[:, rows, columns_of] += _products(values, np.moveaxis(moved, 0, 2), table.plain)
+            matrices.load[:, rows] -= (values.T @ (volumes * left)).T
             for component in range(2):
                 pushed = (acting[component, s] * curl_weights[component])[:, :, None]
-                found.square[:, :k, rows] += _products(curls[component], pushed, table.plain[:, :1])
+                matrices.square[:, :k, rows] += _products(curls[component], pushed, table.plain[:, :1])
 
-    def _add_upwinded(self, batch: CellBatch, state: FlowState, found: FlowMatrices, s: int, around: int) -> None:
+    def _add_upwinded(self, batch: CellBatch, state: FlowState, matrices: FlowMatrices, s: int, around: int) -> None:
         """Add what differences of a scalar across faces carry."""
         local, diffusion, here = self.local, self.diffusion, self.linearised(state)
         b, t, k = len(batch.cells), batch.faces, local.size
@@ -120,26 +120,26 @@ class TransportOperator:
         change = np.einsum("pql,lpq->pq", turn, own(self.inertia.linearised(state).velocity))
         back, tall, rows = (drift < 0) * gap, (b, -1, k), slice((1 + s) * k, (2 + s) * k)
         lead = (share[:, :, None] * values).reshape(tall).swapaxes(1, 2)
-        found.square[:, rows, rows] += np.matmul(lead, (inflow[:, :, None] * values).reshape(tall))
-        found.square[:, rows, :k] -= np.matmul(lead, (back[:, :, None] * turned).reshape(tall))
+        matrices.square[:, rows, rows] += np.matmul(lead, (inflow[:, :, None] * values).reshape(tall))
+        matrices.square[:, rows, :k] -= np.matmul(lead, (back[:, :, None] * turned).reshape(tall))
         known = np.where(outer[:, None], inflow * outside, 0.0)  # what is prescribed enters as it is
-        found.load[:, rows] += np.matmul(lead, (known - back * change).reshape(b, -1, 1))[:, :, 0]
+        matrices.load[:, rows] += np.matmul(lead, (known - back * change).reshape(b, -1, 1))[:, :, 0]
         if not t:
             return
         m, forth = trace.shape[1], (drift[inner] > 0) * gap[inner]
         heavy = (weights[inner][:, :, None] * trace).swapaxes(1, 2)
-        place = (around + (np.arange(t)[:, None] * self.count + s) * m + np.arange(m)).ravel()
-        every = (np.arange(b)[:, None], place)
+        positions = (around + (np.arange(t)[:, None] * self.count + s) * m + np.arange(m)).ravel()
+        every = (np.arange(b)[:, None], positions)
         leaving = np.matmul(heavy, outflow[inner][:, :, None] * values[inner]).reshape(b, t * m, k)
-        found.lower[:, place, rows] -= leaving
-        found.lower[:, place, :k] -= np.matmul(heavy, forth[:, :, None] * turned[inner]).reshape(b, t * m, k)
+        matrices.lower[:, positions, rows] -= leaving
+        matrices.lower[:, positions, :k] -= np.matmul(heavy, forth[:, :, None] * turned[inner]).reshape(b, t * m, k)
         entering = np.matmul(heavy, inflow[inner][:, :, None] * values[inner])
-        found.upper[:, rows, place] -= entering.reshape(b, t * m, k).swapaxes(1, 2)
+        matrices.upper[:, rows, positions] -= entering.reshape(b, t * m, k).swapaxes(1, 2)
         blocks = np.matmul(heavy * outflow[inner][:, None], trace).reshape(b, t, m, m)
         for face in range(t):
-            mine = place[face * m : (face + 1) * m]
-            found.corner[:, mine[:, None], mine] += blocks[:, face]
-        found.data[every] -= np.matmul(heavy, (forth * change[inner])[:, :, None]).reshape(b, t * m)
+            mine = positions[face * m : (face + 1) * m]
+            matrices.corner[:, mine[:, None], mine] += blocks[:, face]
+        matrices.data[every] -= np.matmul(heavy, (forth * change[inner])[:, :, None]).reshape(b, t * m)
 
 
 def _scales(table: CellTables, columns: Array) -> Array:
@@ -150,5 +150,5 @@ def _scales(table: CellTables, columns: Array) -> Array:
 def _products(left: Array, coefficients: Array, right: Array) -> Array:
     """Σ left coefficients right over the points of cells: (B, k, k) of (Q, k), (Q, B, j) and (Q, j, k)."""
     q, b, _ = coefficients.shape
-    found = np.matmul(coefficients, right).reshape(q, -1)
-    return np.asarray((left.T @ found).reshape(-1, b, right.shape[2]).swapaxes(0, 1))
+    weighted = np.matmul(coefficients, right).reshape(q, -1)
+    return np.asarray((left.T @ weighted).reshape(-1, b, right.shape[2]).swapaxes(0, 1))

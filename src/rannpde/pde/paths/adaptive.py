@@ -89,14 +89,14 @@ class PointSearch:
                 break
             tried.add(wanted)
             try:
-                found = self.trainer.solve(wanted, best.models)
+                candidate = self.trainer.solve(wanted, best.models)
             except Ended as stop:  # not in time: what there is must do
                 if stop.cause is Cause.INTERRUPT:
                     raise
                 break
-            iterations.append(self._iteration(found, found.sample))
-            if self._better(found, best, target):
-                best = found
+            iterations.append(self._iteration(candidate, candidate.sample))
+            if self._better(candidate, best, target):
+                best = candidate
             else:
                 iterations.append(self._iteration(best, best.sample))
         return best
@@ -118,22 +118,22 @@ class PointSearch:
             return float(sample.value.error)
         return float(np.sqrt(sample.residual / (2 * sample.value.count)))
 
-    def _scale(self, found: PathsIteration, sample: PathSample) -> float:
+    def _scale(self, iteration: PathsIteration, sample: PathSample) -> float:
         """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
-        size = abs(found.value)
-        return size if size > found.half_width else float(np.sqrt(sample.mean_square))
+        size = abs(iteration.value)
+        return size if size > iteration.half_width else float(np.sqrt(sample.mean_square))
 
-    def _target(self, found: PathsIteration, sample: PathSample) -> float:
+    def _target(self, iteration: PathsIteration, sample: PathSample) -> float:
         """The error that time and regression are refined to: the tolerance, but no less than the sampling error that
         all the paths allowed would leave, beside which smaller ones do not count."""
-        reachable = found.sampling * float(np.sqrt(min(found.paths / self.most_paths, 1.0)))
-        return max(self.tol * self._scale(found, sample), reachable)
+        reachable = iteration.sampling * float(np.sqrt(min(iteration.paths / self.most_paths, 1.0)))
+        return max(self.tol * self._scale(iteration, sample), reachable)
 
     def _refined(
-        self, best: TrainedPair, found: PathsIteration, target: float, tried: set[PathsResolution]
+        self, best: TrainedPair, iteration: PathsIteration, target: float, tried: set[PathsResolution]
     ) -> PathsResolution | None:
         """The next resolution, or None where fresh paths are the better use of time."""
-        if not isfinite(found.value):
+        if not isfinite(iteration.value):
             return None
         first = self.trainer.first_resolution()
         if best.resolution.width < first.width and first not in tried:
@@ -141,10 +141,12 @@ class PointSearch:
         r, tuning = best.resolution, self.trainer.tuning
         finer = self.trainer.resolution(2 * r.steps, r.substeps, r.width)
         if not self.trainer.process.exact:
-            finer = self.trainer.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
+            finer = self.trainer.resolution(
+                2 * r.steps if iteration.in_time < target else r.steps, 2 * r.substeps, r.width
+            )
         wider = self.trainer.resolution(r.steps, r.substeps, 2 * r.width, 2)
         # every bias below the target is allowed for by more paths: refining must be cheaper than these
-        needed = min(self.unknowns * self._needed(found, target), self.most_paths) * best.path_seconds
+        needed = min(self.unknowns * self._needed(iteration, target), self.most_paths) * best.path_seconds
         if needed <= 4.0 * best.training_seconds:
             return None
         untried = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
@@ -162,27 +164,27 @@ class PointSearch:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
         return factor * best.training_seconds < 0.5 * self.monitor.budget.remaining
 
-    def _needed(self, found: PathsIteration, target: float) -> int:
+    def _needed(self, iteration: PathsIteration, target: float) -> int:
         """Fresh paths after which the interval is as narrow as the target; beyond all where its bias is as large."""
-        allowed = allowed_error(found.bias, target, self.confidence) if isfinite(found.sampling) else 0.0
+        allowed = allowed_error(iteration.bias, target, self.confidence) if isfinite(iteration.sampling) else 0.0
         if allowed <= 0:
             return self.most_paths + 1
-        return int(min(ceil(found.paths * (found.standard_error / allowed) ** 2), 2**62))
+        return int(min(ceil(iteration.paths * (iteration.standard_error / allowed) ** 2), 2**62))
 
     def needed(self, trained: TrainedPair) -> int:
         """Fresh paths that all unknowns need with these models."""
-        found = self._iteration(trained, trained.sample)
-        return self.unknowns * self._needed(found, self._target(found, trained.sample))
+        iteration = self._iteration(trained, trained.sample)
+        return self.unknowns * self._needed(iteration, self._target(iteration, trained.sample))
 
-    def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
+    def _better(self, candidate: TrainedPair, best: TrainedPair, target: float) -> bool:
         """Whether a pair of models needs less time to the target; where none reaches it, whether it is less biased."""
-        biases = [self._surely_biased(one, one.sample) for one in (found, best)]
+        biases = [self._surely_biased(one, one.sample) for one in (candidate, best)]
         errors = [allowed_error(bias, target, self.confidence) for bias in biases]
         if not all(errors):
             return biases[0] < biases[1]
         costs = [
             one.path_seconds * one.sample.value.count * (self._standard_error(one.sample) / error) ** 2
-            for one, error in zip((found, best), errors, strict=True)
+            for one, error in zip((candidate, best), errors, strict=True)
         ]
         return costs[0] * self.trainer.tuning.gain < costs[1]
 
@@ -190,52 +192,54 @@ class PointSearch:
 
     def _spend(self, best: TrainedPair, iterations: list[PathsIteration]) -> PointValue:
         """Fresh paths until the target, the number allowed, or the end of the time."""
-        sample, found = best.sample, self._iteration(best, best.sample)
-        while not self.monitor.exhausted and isfinite(found.half_width):
-            target = self.tol * self._scale(found, sample)
+        sample, iteration = best.sample, self._iteration(best, best.sample)
+        while not self.monitor.exhausted and isfinite(iteration.half_width):
+            target = self.tol * self._scale(iteration, sample)
             spent = 2 * sample.value.count
-            if found.half_width <= target or spent >= self.most_paths:
+            if iteration.half_width <= target or spent >= self.most_paths:
                 break
-            if self._surely_biased(best, sample) >= self._target(found, sample):
+            if self._surely_biased(best, sample) >= self._target(iteration, sample):
                 break  # more paths do not help
             # the variance of heavy tails shows late, and the noise of the error in time falls too: not all at once
-            wanted = min(max(self._needed(found, target), ceil(1.25 * spent)), 8 * spent, self.most_paths)
+            wanted = min(max(self._needed(iteration, target), ceil(1.25 * spent)), 8 * spent, self.most_paths)
             affordable = self.monitor.budget.remaining / best.path_seconds
             missing = min(wanted - spent, max(affordable, 256))
             try:
                 sample = sample + self.trainer.follow(best.models, int(missing), self.trainer.rng)
             except Ended:
                 break
-            found = self._iteration(best, sample)
-        status, detail = self._ending(found, sample)
+            iteration = self._iteration(best, sample)
+        status, detail = self._ending(iteration, sample)
         return self._point_value(best, sample, iterations, status, detail)
 
     def _point_value(
         self, best: TrainedPair, sample: PathSample, iterations: list[PathsIteration], status: Status, detail: str
     ) -> PointValue:
-        found = self._iteration(best, sample)
+        iteration = self._iteration(best, sample)
         gradient, error = self._gradient(best, sample)
         return PointValue(
-            found.value, float(sample.value.error), found.half_width, self._scale(found, sample), gradient, error,
-            (*iterations, found), status, detail,
+            iteration.value, float(sample.value.error), iteration.half_width, self._scale(iteration, sample), gradient,
+            error, (*iterations, iteration), status, detail,
         )  # fmt: skip
 
-    def _ending(self, found: PathsIteration, sample: PathSample) -> tuple[Status, str]:
-        scale = self._scale(found, sample)
-        if not isfinite(found.value) or not isfinite(found.half_width):
+    def _ending(self, iteration: PathsIteration, sample: PathSample) -> tuple[Status, str]:
+        scale = self._scale(iteration, sample)
+        if not isfinite(iteration.value) or not isfinite(iteration.half_width):
             return Status.BLOW_UP, "the simulated values are not finite"
-        if found.half_width <= self.tol * scale:
+        if iteration.half_width <= self.tol * scale:
             return Status.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
         # with a limit of time, finer models were left out for want of it
-        limited = self.monitor.budget.seconds is not None and found.paths < self.most_paths
+        limited = self.monitor.budget.seconds is not None and iteration.paths < self.most_paths
         status = self.monitor.ending if limited or self.monitor.exhausted else Status.STALLED
-        parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
+        parts = {"time": iteration.in_time, "regression": iteration.regression, "sampling": iteration.sampling}
         largest = max(parts, key=lambda name: parts[name])
-        unbiased = ceil(found.paths * (found.sampling / (self.tol * scale)) ** 2) if scale > 0 else self.most_paths
+        unbiased = (
+            ceil(iteration.paths * (iteration.sampling / (self.tol * scale)) ** 2) if scale > 0 else self.most_paths
+        )
         remedy = (
             f"about {unbiased:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
         )
-        return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
+        return status, f"the interval is {iteration.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
     def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
         """∇u at the start and its standard errors, from how the value moves with the noise of the first step.

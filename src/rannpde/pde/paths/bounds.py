@@ -92,9 +92,9 @@ class StoppingSearch:
                 return self._spend(model, sample, iterations, iterations[-1].width, stop)
             model, sample = solved
             spent = self.monitor.elapsed - begin
-            found = self._iteration(model, sample, 0.0, width)
+            iteration = self._iteration(model, sample, 0.0, width)
             if before is not None:
-                in_time = abs(found.value - before)
+                in_time = abs(iteration.value - before)
             iterations.append(self._iteration(model, sample, in_time, width))
         return self._spend(model, sample, iterations, width)
 
@@ -129,8 +129,8 @@ class StoppingSearch:
         total: StoppingSample | None = None
         for first in range(0, blocks, 2):
             chosen = range(first, min(first + 2, blocks))
-            for found in parallel(lambda k: self._block(model, rows, int(seeds[k])), chosen):
-                total = found if total is None else total + found
+            for block in parallel(lambda k: self._block(model, rows, int(seeds[k])), chosen):
+                total = block if total is None else total + block
             if self.monitor.exhausted:
                 break
         assert total is not None
@@ -171,16 +171,20 @@ class StoppingSearch:
                 sample = sample + self._bound(model, wanted - last.paths)
             except Ended as later:
                 stop = later
-        found = self._iteration(model, sample, last.in_time, width)
-        iterations.append(found)
-        half = found.half_width
-        scale = max(abs(found.value), 1e-300)
+        iteration = self._iteration(model, sample, last.in_time, width)
+        iterations.append(iteration)
+        half = iteration.half_width
+        scale = max(abs(iteration.value), 1e-300)
         if not isfinite(half):
             status, detail = Status.BLOW_UP, "the simulated values are not finite"
         elif half <= self.tol * scale:
             status, detail = Status.CONVERGED, "the bounds with their errors are within the tolerance"
         else:
-            parts = {"time": found.in_time, "the gap of the bounds": found.regression, "sampling": found.sampling}
+            parts = {
+                "time": iteration.in_time,
+                "the gap of the bounds": iteration.regression,
+                "sampling": iteration.sampling,
+            }
             leads = max(parts, key=lambda name: parts[name])
             status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
             detail = f"the bounds with their errors are {half / scale:.1e} off the middle, relative; {leads} leads"
@@ -191,6 +195,6 @@ class StoppingSearch:
         gradient = model.networks[0].gradient(state)[0]
         error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself
         return PointValue(
-            found.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,
+            iteration.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,
             tuple(iterations), status, detail, (float(sample.lower.mean), float(sample.upper.mean)),
         )  # fmt: skip

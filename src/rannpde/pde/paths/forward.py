@@ -196,8 +196,8 @@ def single_step_weight(here: PathsAtNode, h: float) -> Array:
     if here.tilt is None or here.move is None:
         return np.ones(len(here.state))
     along = np.einsum("ij,ij->i", here.tilt, here.move.brownian)
-    found: Array = np.exp(0.5 * h * np.einsum("ij,ij->i", here.tilt, here.tilt) - along)
-    return found
+    weight: Array = np.exp(0.5 * h * np.einsum("ij,ij->i", here.tilt, here.tilt) - along)
+    return weight
 
 
 def _other_tilt(here: PathsAtNode, other: Array | None, h: float) -> Array | float:

@@ -70,12 +70,12 @@ class NormalDraws:
         rng = np.random.default_rng((self.seed, n))
         if self.antithetic:
             half = rng.standard_normal((self.count // 2, self.columns))
-            found = np.concatenate([half, -half])
+            normals = np.concatenate([half, -half])
         else:
-            found = rng.standard_normal((self.count, self.columns))
+            normals = rng.standard_normal((self.count, self.columns))
         if not self.halved:
-            return found
-        pairs = found.reshape(self.count, -1, 2, self.halved)
+            return normals
+        pairs = normals.reshape(self.count, -1, 2, self.halved)
         return ((pairs[:, :, 0] + pairs[:, :, 1]) / np.sqrt(2.0)).reshape(self.count, -1)
 
     def paired(self, dim: int) -> NormalDraws:

@@ -47,19 +47,19 @@ class InnerCoordinate:
 
 def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[InnerCoordinate, ...]:
     """Those of a problem, each once."""
-    found: dict[str, InnerCoordinate] = {}
+    coordinates: dict[str, InnerCoordinate] = {}
     whole = [form.data, *([form.obstacle.payoff] if form.obstacle else [])]
     for formula in [*whole, form.source, *(wall.level for wall in form.walls)]:
         for node in _reductions(formula):
             for one in _recognised(_coordinate(node, softness), form):
-                found.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
+                coordinates.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
     # of the data themselves only the first Itô term is known: they serve where the statement does not show their form
-    for formula in whole if not found else ():
+    for formula in whole if not coordinates else ():
         signature = _signature(formula)
         if formula.name not in REDUCTIONS and formula.has("point") and _cheap(formula):
             middle = softness[len(softness) // 2] if formula.has("smallest", "largest") else 0.0
-            found.setdefault(f"{signature} data", InnerCoordinate(GENERAL, formula, middle))
-    listed = list(found.values())
+            coordinates.setdefault(f"{signature} data", InnerCoordinate(GENERAL, formula, middle))
+    listed = list(coordinates.values())
     linear = [one for one in listed if one.kind == LINEAR]
     if len(linear) > 1 and _smooth_in(form.data, linear):  # of one, neurons hold every function
         listed.append(InnerCoordinate(MULTI_RIDGE, form.data))
@@ -105,7 +105,7 @@ def _coordinate(node: Operation, softness: tuple[float, ...]) -> list[InnerCoord
     return [InnerCoordinate(LINEAR if linear else GENERAL, node)]
 
 
-def _recognised(found: list[InnerCoordinate], form: Parabolic) -> list[InnerCoordinate]:
+def _recognised(coordinates: list[InnerCoordinate], form: Parabolic) -> list[InnerCoordinate]:
     """General coordinates that are linear in log x, or quadratic polynomials, as such: x_i ∂ζ/∂x_i, or
     ζ(x + y) + ζ(x - y) - 2ζ(x), do not depend on x.
 
@@ -114,7 +114,7 @@ def _recognised(found: list[InnerCoordinate], form: Parabolic) -> list[InnerCoor
     rng = np.random.default_rng(21)
     x, y = rng.uniform(0.5, 2.0, (3, form.dim)), rng.uniform(0.1, 0.4, (1, form.dim))
     listed = []
-    for one in found:
+    for one in coordinates:
         formula = one.formula
         if one.kind == GENERAL and formula is not None and not formula.has(*KINKS, "time"):
             slopes = x * value_and_gradients(formula, {"point": x}, ("point",))[1]["point"]
@@ -132,8 +132,8 @@ def _recognised(found: list[InnerCoordinate], form: Parabolic) -> list[InnerCoor
 def _second_difference(formula: Operation, x: Array, y: Array) -> Array:
     """ζ(x + y) + ζ(x - y) - 2ζ(x), (M,)."""
     values = [evaluate_vector(formula, {"point": point}) for point in (x + y, x - y, x)]
-    found: Array = (values[0] + values[1] - 2 * values[2])[:, 0]
-    return found
+    difference: Array = (values[0] + values[1] - 2 * values[2])[:, 0]
+    return difference
 
 
 def _signature(node: Operation) -> str:
@@ -213,9 +213,9 @@ class InnerMap:
             slopes[:, k] = self.process.to_state(point, gradient["point"])
         return InnerValues(values, slopes)
 
-    def moves(self, found: InnerValues, state: Array, point: Array, move: PathStep, h: float) -> InnerMoves:
+    def moves(self, inner: InnerValues, state: Array, point: Array, move: PathStep, h: float) -> InnerMoves:
         """Their increments over a step."""
-        process, slopes, noise = self.process, found.slopes, move.noise
+        process, slopes, noise = self.process, inner.slopes, move.noise
         variance = process.noise_variance(h)
         along = (slopes @ noise[:, :, None])[:, :, 0]
         increments = along.copy()
@@ -263,15 +263,17 @@ class InnerMap:
         kept = values > np.finfo(float).eps * values[-1] * self.process.dim
         columns = (vectors[:, kept] / np.sqrt(values[kept])).T @ turned
         expected = sum(_second_difference(formula, state, CURVATURE_STEP * row) for row in columns)
-        found: Array = (_second_difference(formula, state, CURVATURE_STEP * noise) - expected) / (2 * CURVATURE_STEP**2)
-        return found
+        curvature: Array = (_second_difference(formula, state, CURVATURE_STEP * noise) - expected) / (
+            2 * CURVATURE_STEP**2
+        )
+        return curvature
 
 
 def _name(one: InnerCoordinate) -> str:
     return "" if one.formula is None else one.formula.name
 
 
-def _extremes(state: Array, widths: list[float], places: list[int], values: Array, slopes: Array) -> None:
+def _extremes(state: Array, widths: list[float], columns: list[int], values: Array, slopes: Array) -> None:
     """ε log mean exp(y/ε) and its slopes for several widths ε of one sign at once.
 
     Widths that double need one exponential: exp(y/ε) is the square of exp(y/(2ε)).
@@ -282,15 +284,15 @@ def _extremes(state: Array, widths: list[float], places: list[int], values: Arra
     shifted = signed - top
     terms: Array | None = None
     previous = 0.0
-    for width, place in sorted(zip(np.abs(widths).tolist(), places, strict=True), reverse=True):
+    for width, column in sorted(zip(np.abs(widths).tolist(), columns, strict=True), reverse=True):
         if terms is not None and abs(previous - 2 * width) <= 1e-12 * previous:
             np.multiply(terms, terms, out=terms)
         else:
             terms = np.exp(shifted / width)
         previous = width
         total = terms.sum(axis=1)
-        values[:, place] = sign * (top[:, 0] + width * np.log(total / state.shape[1]))
-        np.divide(terms, total[:, None], out=slopes[:, place])
+        values[:, column] = sign * (top[:, 0] + width * np.log(total / state.shape[1]))
+        np.divide(terms, total[:, None], out=slopes[:, column])
 
 
 def _covariance(slopes: Array, variance: Array, correlation: Array | None) -> Array:
@@ -298,8 +300,8 @@ def _covariance(slopes: Array, variance: Array, correlation: Array | None) -> Ar
     same = float(np.ptp(variance)) == 0.0
     weighted = slopes if same else slopes * np.sqrt(variance)
     turned = weighted if correlation is None else weighted @ correlation
-    found: Array = turned @ weighted.transpose(0, 2, 1)
-    return found * variance[0] if same else found
+    covariance: Array = turned @ weighted.transpose(0, 2, 1)
+    return covariance * variance[0] if same else covariance
 
 
 def _quadratic(formula: Operation, process: PathProcess, variance: Array, noise: Array) -> Array:

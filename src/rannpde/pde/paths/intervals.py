@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Status
+from rannpde.pde.tolerance import CONFIDENCE
 
 
 def half_width(bias: float, error: float, confidence: float) -> float:
@@ -59,7 +60,7 @@ def allowed_error(bias: float, wanted: float, confidence: float) -> float:
 
 @dataclass(frozen=True)
 class PathsIteration:
-    """One iteration: resolution, the value found, and the three errors; ``sampling`` is the half-width that they alone
+    """One iteration: resolution, the value, and the three errors; ``sampling`` is the half-width that they alone
     would have at the confidence asked for, the other two are bounds of a bias.
     """
 
@@ -72,7 +73,7 @@ class PathsIteration:
     regression: float
     sampling: float
     seconds: float
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
 
     @property
     def bias(self) -> float:

@@ -22,6 +22,7 @@ from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves, InnerValues
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
+from rannpde.rounding import ROOT_ROUNDED
 
 DESIGN_BLOCK = 2**22
 """Numbers (rows × inner coordinates × d) that a block of a design works on: about 32 MB for each array."""
@@ -108,15 +109,15 @@ class PathLayer:
         if variance is None or inner.covariance is None:
             return None
         alone, size = self.alone, len(self.inner)
-        found = np.zeros((len(along), len(self.bias)))
+        second = np.zeros((len(along), len(self.bias)))
         mixing = self.mix[:, :alone] / self.inner_scale[:, None]
         products = (mixing[:, None, :] * mixing[None, :, :]).reshape(size * size, alone)
-        found[:, :alone] = (inner.along @ mixing) ** 2 - inner.covariance.reshape(-1, size * size) @ products
+        second[:, :alone] = (inner.along @ mixing) ** 2 - inner.covariance.reshape(-1, size * size) @ products
         if self._ridged.any():
             weighted = self.directions[:, self._ridged] / self.scale[:, None] * np.sqrt(variance)[:, None]
             turned = weighted if self.process.correlation is None else self.process.correlation @ weighted
-            found[:, alone:][:, self._ridged] = along[:, self._ridged] ** 2 - (turned * weighted).sum(axis=0)
-        return 0.5 * found
+            second[:, alone:][:, self._ridged] = along[:, self._ridged] ** 2 - (turned * weighted).sum(axis=0)
+        return 0.5 * second
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +235,7 @@ class LayerLaw:
         some = state[:: max(1, len(state) // MOMENT_ROWS)]
         values = InnerMap(inner, form, process, s, (centre, spread), noise_to_come).values(some, process.point(some))
         mean, deviation = values.values.mean(axis=0), values.values.std(axis=0)
-        floor = 1e-6 * np.maximum(np.abs(mean), 1e-300) + 1e-12
+        floor = ROOT_ROUNDED * np.maximum(np.abs(mean), 1e-300) + 1e-12
         slope = np.sqrt(((values.slopes * spread) ** 2).sum(axis=2).mean(axis=0))
         deviation = np.where(deviation > floor, deviation, np.where(slope > floor, slope, 1.0))
         directions = _unit(rng, dim, count, self.sparse)
@@ -242,7 +243,7 @@ class LayerLaw:
             _learn_directions(directions, gradients * spread, rng)
         mix = np.concatenate([_unit(rng, len(inner), alone, 0.5), _unit(rng, len(inner), count, 0.5)], axis=1)
         mix[:, alone:] *= rng.uniform(0, 1, count) < self.mixed
-        # tanh(gain·(argument - place)) with places all over the law of the argument, which has about unit variance
+        # tanh(gain·(argument - centre)) with centres all over the law of the argument, which has about unit variance
         gain = np.exp(rng.uniform(np.log(0.4), np.log(2.5), alone + count))
         mix, directions = mix * gain, directions * gain[alone:]
         bias = -gain * rng.uniform(-2.0, 2.0, alone + count)
@@ -271,11 +272,11 @@ def inner_width(width: int) -> int:
 
 def _unit(rng: np.random.Generator, dim: int, count: int, sparse: float) -> Array:
     """Random directions (dim, count) of about unit length, a share of them along single coordinates."""
-    found = rng.standard_normal((dim, count)) / np.sqrt(dim)
+    directions = rng.standard_normal((dim, count)) / np.sqrt(dim)
     chosen = np.flatnonzero(rng.uniform(size=count) < sparse) if dim > 1 else np.arange(count)
-    found[:, chosen] = 0.0
-    found[rng.integers(dim, size=len(chosen)), chosen] = rng.choice([-1.0, 1.0], len(chosen))
-    return found
+    directions[:, chosen] = 0.0
+    directions[rng.integers(dim, size=len(chosen)), chosen] = rng.choice([-1.0, 1.0], len(chosen))
+    return directions
 
 
 def _learn_directions(directions: Array, gradients: Array, rng: np.random.Generator) -> None:
@@ -284,7 +285,7 @@ def _learn_directions(directions: Array, gradients: Array, rng: np.random.Genera
         return
     dense = np.flatnonzero((directions != 0).sum(axis=0) > 1)
     chosen = dense[: len(dense) // 2]
-    found = gradients.T @ rng.standard_normal((len(gradients), len(chosen)))
-    size = np.sqrt((found**2).sum(axis=0))
+    combinations = gradients.T @ rng.standard_normal((len(gradients), len(chosen)))
+    size = np.sqrt((combinations**2).sum(axis=0))
     if np.isfinite(size).all() and (size > 0).all():
-        directions[:, chosen] = found / size
+        directions[:, chosen] = combinations / size

@@ -29,8 +29,8 @@ def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: 
     known = form.known(s, point) | {"field": value[:, None]}
     if gradient is not None:
         known["gradient"] = gradient
-    found, partial = value_and_gradients(form.source, known, ("field", "gradient") if slopes else ("field",))
-    return SourceLinearisation(found[:, 0], partial["field"][:, 0], partial["gradient"] if slopes else None)
+    source, partial = value_and_gradients(form.source, known, ("field", "gradient") if slopes else ("field",))
+    return SourceLinearisation(source[:, 0], partial["field"][:, 0], partial["gradient"] if slopes else None)
 
 
 def bounded_tilt(tilt: Array, h: float) -> Array:

@@ -23,6 +23,7 @@ from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.tolerance import CONFIDENCE
 
 PATHS_TOLERANCE = 1e-3
 """Relative, at the confidence of the intervals: errors of sampling fall with the root of the number of paths."""
@@ -43,14 +44,14 @@ class Paths:
     >>> import rannpde as rp
     >>> domain = rp.SpaceTime(t=(0, 1), x=rp.Euclidean(100))
     >>> heat = rp.Problem("u_t + laplace(u)/2 = 0", domain, {"t=1": "u = norm(x)**2"})
-    >>> found = rp.solve(heat, at=np.zeros(100), tol=1e-3)
-    >>> lower, upper = found.interval
-    >>> found.converged, bool(lower <= 100 + 1e-9 and 100 - 1e-9 <= upper)
+    >>> solution = rp.solve(heat, at=np.zeros(100), tol=1e-3)
+    >>> lower, upper = solution.interval
+    >>> solution.converged, bool(lower <= 100 + 1e-9 and 100 - 1e-9 <= upper)
     (True, True)
     """
 
     at: Any = None
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     steps: int | None = None
     width: int | None = None
     training: int | None = None
@@ -89,18 +90,18 @@ class Paths:
         if isinstance(self.at, Domain):
             return self._on_region(problem, form, self.at, tol, rng, monitor, why)
         points = asked_points(self.at, form)
-        found = []
+        values = []
         for number, row in enumerate(points):
             left = monitor.within(1 / (len(points) - number))  # a fair part of the time
             try:
-                found.append(self._at_point(started_at(form, float(row[0])), row[1:], tol, rng, left))
+                values.append(self._at_point(started_at(form, float(row[0])), row[1:], tol, rng, left))
             except Ended as stop:
-                if not found:
+                if not values:
                     raise
                 status, detail = status_of(stop)  # the points before are kept
-                found += [_unknown(form.dim, found[0], status, detail)] * (len(points) - number)
+                values += [_unknown(form.dim, values[0], status, detail)] * (len(points) - number)
                 break
-        return self._solution(problem, points, found, monitor, why)
+        return self._solution(problem, points, values, monitor, why)
 
     def _at_point(
         self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, monitor: Monitor
@@ -128,12 +129,12 @@ class Paths:
             reject("at", region, "points, for a problem with an obstacle", "bounds are known at points only")
         process, start = process_of(form), fixed_start(np.zeros(form.dim))
         trainer = PairTrainer(form, process, start, 8 * self.paths, self.tuning, rng, monitor)
-        found = region_search(PointSearch(trainer, tol, self.confidence, self._fixed(form)), region).run()
+        result = region_search(PointSearch(trainer, tol, self.confidence, self._fixed(form)), region).run()
         return PathsSolution(
-            problem=problem, fields=problem.fields, function=found.network,
+            problem=problem, fields=problem.fields, function=result.network,
             method=Choice(self.name, f"regression along paths from a cloud in {form.dim} dimensions", why),
-            status=found.status, detail=found.detail, estimate=found.estimate, held_out={}, losses={}, integrals={},
-            history=PathsHistory((found.iterations,)), seconds=monitor.elapsed,
+            status=result.status, detail=result.detail, estimate=result.estimate, held_out={}, losses={}, integrals={},
+            history=PathsHistory((result.iterations,)), seconds=monitor.elapsed,
         )  # fmt: skip
 
     def _fixed(self, form: Parabolic) -> PathsResolution | None:
@@ -148,22 +149,22 @@ class Paths:
         )
 
     def _solution(
-        self, problem: Problem, points: Array, found: list[PointValue], monitor: Monitor, why: str
+        self, problem: Problem, points: Array, values: list[PointValue], monitor: Monitor, why: str
     ) -> PathsSolution:
-        worst = max(found, key=lambda one: one.estimate)
-        failed = [one for one in found if not one.status.converged]
+        worst = max(values, key=lambda one: one.estimate)
+        failed = [one for one in values if not one.status.converged]
         status, detail = (failed[0].status, failed[0].detail) if failed else (Status.CONVERGED, worst.detail)
         table = PointTable(
-            points, np.array([one.value for one in found]), np.array([one.standard_error for one in found]),
-            np.array([one.half_width for one in found]), np.stack([one.gradient for one in found]),
-            np.stack([one.gradient_error for one in found]), self.confidence, worst.iterations[-1].width,
-            np.array([one.bounds for one in found]) if found[0].bounds is not None else None,
+            points, np.array([one.value for one in values]), np.array([one.standard_error for one in values]),
+            np.array([one.half_width for one in values]), np.stack([one.gradient for one in values]),
+            np.stack([one.gradient_error for one in values]), self.confidence, worst.iterations[-1].width,
+            np.array([one.bounds for one in values]) if values[0].bounds is not None else None,
         )  # fmt: skip
         return PathsSolution(
             problem=problem, fields=problem.fields, function=table,
             method=Choice(self.name, f"regression along paths in {problem.domain.dim - 1} dimensions", why),
             status=status, detail=detail, estimate=worst.estimate, held_out={}, losses={}, integrals={},
-            history=PathsHistory(tuple(one.iterations for one in found)), seconds=monitor.elapsed,
+            history=PathsHistory(tuple(one.iterations for one in values)), seconds=monitor.elapsed,
         )  # fmt: skip
 
 

@@ -112,14 +112,14 @@ def _proportional(form: Parabolic, node: Operation, power: int = 1) -> Array | N
     """(d,) with node = c·x**power for every component, or None."""
     if not _analytic(node):
         return None
-    found = [evaluate_vector(node, form.known(s, x))[0] / x[0] ** power for s, x in _probes(form)]
-    return _same([np.broadcast_to(one, (form.dim,)) for one in found])
+    factors = [evaluate_vector(node, form.known(s, x))[0] / x[0] ** power for s, x in _probes(form)]
+    return _same([np.broadcast_to(one, (form.dim,)) for one in factors])
 
 
-def _same(found: list[Array]) -> Array | None:
-    scale = max(float(np.abs(one).max()) for one in found)
-    spread = max(float(np.abs(one - found[0]).max()) for one in found)
-    return np.array(found[0]) if np.isfinite(scale) and spread <= COMPUTED * scale else None
+def _same(factors: list[Array]) -> Array | None:
+    scale = max(float(np.abs(one).max()) for one in factors)
+    spread = max(float(np.abs(one - factors[0]).max()) for one in factors)
+    return np.array(factors[0]) if np.isfinite(scale) and spread <= COMPUTED * scale else None
 
 
 def _drift_at(form: Parabolic, s: float, x: Array) -> Array:

@@ -38,8 +38,8 @@ from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
 from rannpde.threads import one_thread
 
-ERROR_PLACES = 256
-"""Random places of a region at which the error of a network is measured: their number limits how well its mean square
+REGION_ERROR_POINTS = 256
+"""Random points of a region at which the error of a network is measured: their number limits how well its mean square
 is known to 2·√(2/256) of itself if errors are normal, which is added."""
 
 
@@ -81,8 +81,8 @@ class RegionNetwork:
     def gradient(self, points: Array) -> Array:
         """(M, d)."""
         state = self._states(points)
-        found: Array = np.mean([network.gradient(state) for network in self.networks], axis=0)
-        return found
+        gradient: Array = np.mean([network.gradient(state) for network in self.networks], axis=0)
+        return gradient
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         if not any(derivative):
@@ -248,8 +248,8 @@ class RegionSearch:
             regression = RidgeRegression.of_moments(
                 mean[:-1], covariance[:-1, :-1], count, self.search.trainer.tuning.penalty
             )
-            found = network.weights + regression.weights(covariance[:-1, -1], mean[-1], covariance[-1, -1])
-            return PathNetwork(layer, found, found)
+            weights = network.weights + regression.weights(covariance[:-1, -1], mean[-1], covariance[-1, -1])
+            return PathNetwork(layer, weights, weights)
 
         count = max(1, paths // (2 * rows))
         seeds = self.search.trainer.rng.integers(2**62, size=(2, count))
@@ -261,21 +261,21 @@ class RegionSearch:
     ) -> tuple[float, float]:
         """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u.
 
-        At random places, two independent means of many paths have the product (u - û_0)² in expectation, with a noise
-        of (variance of a path)/(paths of a place): few places with many paths are better than many with two. Paths are
+        At random points, two independent means of many paths have the product (u - û_0)² in expectation, with a noise
+        of (variance of a path)/(paths of a point): few points with many paths are better than many with two. Paths are
         followed until that noise is a quarter of what is asked for, or the error surely larger than that, or until they
         are as many as the correction had.
         """
         search, process = self.search, trained.models[0].process
-        places = search.trainer.start(2 * ERROR_PLACES, search.trainer.rng)[:ERROR_PLACES]
-        state = process.start(places)
+        points = search.trainer.start(2 * REGION_ERROR_POINTS, search.trainer.rng)[:REGION_ERROR_POINTS]
+        state = process.start(points)
         known = np.mean([network.value(state) for network in networks], axis=0)
         square = float(np.mean(known**2))
         asked = (search.tol / search.quantile) ** 2 * square
-        total, repeats = np.zeros((2, ERROR_PLACES)), 0
+        total, repeats = np.zeros((2, REGION_ERROR_POINTS)), 0
         while True:
             checkpoint()
-            start = np.concatenate([places, places])
+            start = np.concatenate([points, points])
             seeds = search.trainer.rng.integers(2**62, size=(2, 2))
 
             def both(k: int, start: Array = start, seeds: Array = seeds) -> Array:
@@ -286,7 +286,9 @@ class RegionSearch:
             one, other = total / repeats - known
             product = SampleMoments.of(one * other)
             noise = 2 * float(product.error)
-            enough = 4 * noise <= asked or float(product.mean) - noise > asked or 4 * repeats * ERROR_PLACES >= paths
+            enough = (
+                4 * noise <= asked or float(product.mean) - noise > asked or 4 * repeats * REGION_ERROR_POINTS >= paths
+            )
             if enough or search.monitor.exhausted:
                 break
         # a mean square is not negative: what the noise made of it is not taken from its standard errors

@@ -60,7 +60,7 @@ class TrainingPaths:
     """States of every node in single precision; the numbers behind a step are drawn again from its own seed.
 
     guide : a model that tilts the steps of every second path towards where the linearised equation sends them, so that
-        regressions see those places too
+        regressions see those points too
     """
 
     process: PathProcess
@@ -198,8 +198,8 @@ def _source(network: PathNetwork, values: Array, along: LayerAlongPaths, h: floa
     gradient = point
     if form.source.has("gradient"):
         gradient = np.concatenate([NetworkAtStates(network, own).gradient for own in along.blocks])
-    found = source_values(form, s, point, value, gradient)
-    return source_values(form, s, point, value + 0.5 * h * found, gradient) if h else found
+    source = source_values(form, s, point, value, gradient)
+    return source_values(form, s, point, value + 0.5 * h * source, gradient) if h else source
 
 
 def noise_to_come(paths: TrainingPaths, n: int, last: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from rannpde.arrays import Array
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class RidgeRegression:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)
             freedom = 1 - float(shrunk.sum()) / self.count
-            scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, 1e-6) ** 2)
+            scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, ROOT_ROUNDED) ** 2)
         if not np.isfinite(scores).all():
             return np.full(len(self.mean), np.nan)
         close = np.flatnonzero(np.array(scores) <= min(scores) + 2 / self.count * abs(min(scores)))

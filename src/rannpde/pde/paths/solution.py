@@ -55,7 +55,7 @@ class PointTable:
         order = sum(derivative)
         if order > 1 or derivative[0]:
             reject("derivative", derivative, "none, or one first derivative in space", "more is not known along paths")
-        found = np.empty((len(points), 1))
+        values = np.empty((len(points), 1))
         for k, point in enumerate(points):
             same = np.flatnonzero((np.abs(self.points - point) <= 1e-12 * (1 + np.abs(point))).all(axis=1))
             if not len(same):
@@ -63,8 +63,8 @@ class PointTable:
                     "points has one that was not asked for; the solution is known at solution.points, ask with at=…"
                 )
             table = self.gradients[:, derivative.index(1) - 1] if order else self.values
-            found[k, 0] = table[same[0]]
-        return found
+            values[k, 0] = table[same[0]]
+        return values
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         header = {"function": "points", "confidence": self.confidence, "width": self.width}

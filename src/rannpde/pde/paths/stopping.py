@@ -49,9 +49,9 @@ class StoppingGrid:
         else:
             allowed = list(np.linspace(0.0, form.length, steps + 1))
         slack = 1e-9 * form.length
-        places = sorted([*allowed, *(end for end in ends if all(abs(end - s) > slack for s in allowed))])
-        nodes = np.concatenate([np.linspace(a, b, substeps, endpoint=False) for a, b in pairwise(places)])
-        nodes = np.append(nodes, places[-1])
+        breaks = sorted([*allowed, *(end for end in ends if all(abs(end - s) > slack for s in allowed))])
+        nodes = np.concatenate([np.linspace(a, b, substeps, endpoint=False) for a, b in pairwise(breaks)])
+        nodes = np.append(nodes, breaks[-1])
         dates = np.array([any(abs(node - s) <= slack for s in allowed) for node in nodes])
         return cls(nodes, dates)
 

@@ -156,9 +156,9 @@ class PairTrainer:
         sample = self.follow((first, second), min(pilot or tuning.pilot, self.most_paths), self.rng)
         spent = self.monitor.elapsed - begin - trained
         left = self._remainder(first, second, sample)
-        found = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
+        pair = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
         self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
-        return found
+        return pair
 
     def follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
         """At least ``count`` fresh paths, half of them by each model, in blocks that fit the memory."""
@@ -170,8 +170,8 @@ class PairTrainer:
         workers = cpu_count() or 1
         for first in range(0, blocks, 2 * workers):
             chosen = range(first, min(first + 2 * workers, blocks))
-            for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
-                total = found if total is None else total + found
+            for block in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
+                total = block if total is None else total + block
             if self.monitor.exhausted:
                 break
         assert total is not None

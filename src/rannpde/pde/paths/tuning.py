@@ -9,7 +9,7 @@ from rannpde.pde.tolerance import GAIN
 
 @dataclass(frozen=True)
 class PathsTuning:
-    """Numbers that were found by trying; ``benchmarks/many_dimensions.py`` is what they were tried on.
+    """Numbers that were chosen by experiment; ``benchmarks/many_dimensions.py`` is what they were tried on.
 
     first_steps : nodes of the first grid in time, a multiple of 4 for Simpson's rule on two grids
     most_steps : where refinement in time ends; memory and cost grow with it

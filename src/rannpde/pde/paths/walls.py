@@ -33,8 +33,8 @@ class WallPair:
     width: float = np.inf
 
     def distance(self, state: Array) -> Array:
-        found: Array = state @ self.normal - self.level
-        return found
+        distance: Array = state @ self.normal - self.level
+        return distance
 
     def survival(self, one: Array, other: Array, h: float) -> Array:
         """Probability (M,) that a bridge between two distances stays inside."""
@@ -127,12 +127,12 @@ def _plane(wall: KillingWall, form: Parabolic, process: PathProcess, state: Arra
         return sign * normal, sign * level
     if isinstance(process, LognormalProcess) and np.count_nonzero(np.abs(normal) > COMPUTED * scale) == 1:
         k = int(np.argmax(np.abs(normal)))
-        place = level / normal[k]
-        if place <= 0:
+        ratio = level / normal[k]
+        if ratio <= 0:
             reject("a wall", wall.text, f"at a positive x[{k + 1}], as the process stays so")
         unit = np.zeros(form.dim)
         unit[k] = sign * np.sign(normal[k])
-        return unit, float(unit[k] * np.log(place))
+        return unit, float(unit[k] * np.log(ratio))
     return reject("a wall", wall.text, "a hyperplane for Brownian motion, or x[i]=c for geometric Brownian motion",
            "for other processes the paths between the nodes are not known")  # fmt: skip
 
@@ -144,5 +144,5 @@ def _covariance(process: PathProcess) -> Array:
 
 
 def _times(covariance: Array, vector: Array) -> Array:
-    found: Array = covariance * vector if covariance.ndim == 1 else covariance @ vector
-    return found
+    product: Array = covariance * vector if covariance.ndim == 1 else covariance @ vector
+    return product

@@ -93,10 +93,10 @@ def eigenpairs(
     total = 0
     while total < count and len(order):  # infinite ones, split by rounding, move far away when they are refined
         chosen, order = order[: count - total], order[count - total :]
-        found = refined(below, above, values[chosen], vectors[:, chosen], settings, rng)
-        moved = np.abs(found.values - values[chosen]) > MOVED * np.maximum(np.abs(values[chosen]), 1.0)
-        kept = np.flatnonzero(~moved & np.isfinite(found.values))
-        parts.append(EigenPairs(found.values[kept], found.vectors[kept], found.rounding[kept]))
+        pairs = refined(below, above, values[chosen], vectors[:, chosen], settings, rng)
+        moved = np.abs(pairs.values - values[chosen]) > MOVED * np.maximum(np.abs(values[chosen]), 1.0)
+        kept = np.flatnonzero(~moved & np.isfinite(pairs.values))
+        parts.append(EigenPairs(pairs.values[kept], pairs.vectors[kept], pairs.rounding[kept]))
         total += len(kept)
     if not parts:
         return EigenPairs(np.zeros(0, dtype=complex), np.zeros((0, pencil.matrices[0].shape[0])), np.zeros(0))
@@ -144,19 +144,19 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
             (size, size), matvec=lambda x, s=solver, k=kind: -s.solve((above @ x).astype(k)), dtype=kind
         )
         try:
-            found, columns = eigs(operator, several, v0=start.astype(kind), which="LM", tol=1e-12)
+            inverses, columns = eigs(operator, several, v0=start.astype(kind), which="LM", tol=1e-12)
         except ArpackNoConvergence as failure:
-            found, columns = failure.eigenvalues, failure.eigenvectors
+            inverses, columns = failure.eigenvalues, failure.eigenvectors
         except ArpackError:
             continue
-        if not len(found):
+        if not len(inverses):
             continue
-        found = 1 / found
-        discs.append((shift, float(np.abs(found).max())))
-        for number, value in enumerate(shift + found):
+        inverses = 1 / inverses
+        discs.append((shift, float(np.abs(inverses).max())))
+        for number, value in enumerate(shift + inverses):
             fresh = all(abs(value - old) > 1e-7 * max(abs(value), 1.0) for old in values) or any(
                 abs(value - shift - other) < 1e-5 * max(abs(value), 1.0) and k != number
-                for k, other in enumerate(found)
+                for k, other in enumerate(inverses)
             )
             if fresh and not _spanned(columns[:, number], vectors, values, value):
                 values.append(complex(value))
@@ -202,15 +202,15 @@ def clusters(values: Array, same: float, size: float) -> list[Array]:
     [[0, 2], [1]]
     """
     left = list(range(len(values)))
-    found = []
+    groups = []
     while left:
         group = [left.pop(0)]
         for member in group:
             near = [k for k in left if abs(values[k] - values[member]) <= same * max(abs(values[member]), size)]
             group += near
             left = [k for k in left if k not in near]
-        found.append(np.array(sorted(group)))
-    return found
+        groups.append(np.array(sorted(group)))
+    return groups
 
 
 def refined(
@@ -218,7 +218,7 @@ def refined(
 ) -> EigenPairs:
     """Each cluster of eigenvalues again, by inverse iteration from both sides and the Rayleigh–Ritz quotient Y* L X."""
     size = below.shape[0]
-    found = np.array(values, dtype=complex)
+    improved = np.array(values, dtype=complex)
     rows = np.array(vectors.T, dtype=complex)
     rounding = np.zeros(len(values))
     lower, upper = abs(below), abs(above)
@@ -239,8 +239,8 @@ def refined(
         own, turn = np.linalg.eig(-np.linalg.solve(mass, stiff))
         right = right @ turn
         left = left @ np.linalg.inv((mass @ turn).conj().T)
-        found[group] = own
+        improved[group] = own
         rows[group] = right.T
         sums = np.abs(left).T @ (lower @ np.abs(right)) + np.abs(own) * (np.abs(left).T @ (upper @ np.abs(right)))
         rounding[group] = settings.rounding * np.finfo(float).eps * np.abs(np.diag(sums))
-    return EigenPairs(found, rows, rounding)
+    return EigenPairs(improved, rows, rounding)

@@ -15,14 +15,14 @@ from rannpde.arrays import Array
 def residual_bounds(values: Array, residuals: Array) -> Array:
     """Bounds (K,) of eigenvalues (K,) with residuals (K,), of which the last are there to tell gaps only.
 
-    A gap is known only between eigenvalues that were found; the outermost ones have that of their neighbour.
+    A gap is known only between eigenvalues that were computed; the outermost ones have that of their neighbour.
 
     >>> residual_bounds(np.array([1.0, 4.0, 9.0]), np.array([1e-3, 1e-3, 1e-3])).round(9).tolist()
     [3.33e-07, 3.33e-07, 2e-07]
     """
     order = np.argsort(values)
     ordered, own = np.asarray(values)[order], np.asarray(residuals)[order]
-    found = np.array(own, dtype=float)
+    bounds = np.array(own, dtype=float)
     groups: list[list[int]] = []
     for k in range(len(ordered)):
         touching = groups and ordered[k] - ordered[k - 1] <= 2 * (own[k] + own[k - 1])
@@ -40,7 +40,7 @@ def residual_bounds(values: Array, residuals: Array) -> Array:
             gaps.append(ordered[after] - own[after] - ordered[group[-1]])
         together = float(np.sqrt((own[group] ** 2).sum()))
         gap = min(gaps, default=0.0)
-        found[group] = np.minimum(together, together**2 / gap) if gap > together else together
-    back = np.empty(len(found))
-    back[order] = found
+        bounds[group] = np.minimum(together, together**2 / gap) if gap > together else together
+    back = np.empty(len(bounds))
+    back[order] = bounds
     return back

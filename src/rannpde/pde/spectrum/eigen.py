@@ -22,7 +22,7 @@ from rannpde.pde.spectrum.interval.solver import IntervalSolver
 from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import read_pencil
 from rannpde.pde.spectrum.result import WITHIN_BOUNDS, Spectrum
-from rannpde.pde.spectrum.search import EigenRequest, Found
+from rannpde.pde.spectrum.search import EigenRequest, EigenResult
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.shapes.solid import in_solid
@@ -90,10 +90,10 @@ def eigen(
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
             form = IntervalForm(request.pencil, phases.get(problem.domain.names[0], 0.0))
             form.check()
-            found = IntervalSolver(form, request).run()
+            result = IntervalSolver(form, request).run()
         else:
-            found = _in_several_dimensions(request, phases)
-        spectrum = found.spectrum(request)
+            result = _in_several_dimensions(request, phases)
+        spectrum = result.spectrum(request)
     if spectrum.converged:
         return replace(spectrum, detail=WITHIN_BOUNDS)
     warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
@@ -110,9 +110,9 @@ def _phases(phase: Mapping[str, float] | None, problem: Problem) -> dict[str, fl
     return {name: float(angle) for name, angle in phase.items()}
 
 
-def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -> Found:
+def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -> EigenResult:
     """By tensor products where the conditions of a box allow it, by the weak form otherwise or where they stall."""
-    known: Found | None = None
+    known: EigenResult | None = None
     try:
         form = BoxForm(request.pencil, phases)
     except NotSeparable as reason:
@@ -131,7 +131,7 @@ def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -
         return known
 
 
-def _on_shape(request: EigenRequest) -> Found:
+def _on_shape(request: EigenRequest) -> EigenResult:
     """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
     problem = request.pencil.problem
     finer = ParticularSolutions.of(request.pencil, request.tol, int(request.rng.integers(2**31)), request.monitor)
@@ -140,13 +140,13 @@ def _on_shape(request: EigenRequest) -> Found:
     if finer is None or problem.domain.dim != 2:
         return ShapeSolver(request).run()
     rough = max(request.tol, request.settings.residual_limit)
-    found = ShapeSolver(replace(request, tol=rough)).run()
-    refined = finer.refined(found.values, found.bounds) if found.status.converged else None
+    result = ShapeSolver(replace(request, tol=rough)).run()
+    refined = finer.refined(result.values, result.bounds) if result.status.converged else None
     if refined is not None:
-        return refined.found(found, finer.clamped)
+        return refined.result(result, finer.clamped)
     if request.tol < rough and not request.monitor.exhausted:
         return ShapeSolver(request).run()
-    return found
+    return result
 
 
 def eigen_settings(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,13 +159,13 @@ def eigen_settings(table: Mapping[str, Any]) -> dict[str, Any]:
     for key in table:
         if key not in known:
             raise InputError(f"eigen has the key {key!r}, which is unknown there; {suggestion(key, known)}")
-    found = dict(table)
-    if isinstance(found.get("near"), str):
+    settings = dict(table)
+    if isinstance(settings.get("near"), str):
         try:
-            found["near"] = complex(found["near"].replace(" ", ""))
+            settings["near"] = complex(settings["near"].replace(" ", ""))
         except ValueError:
             reject("near", table["near"], 'a number, or a complex one as text, "0.2+0.1j"')
-    if "rng" in found:
-        whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
-        require(whole, "rng", found["rng"], "a whole number ≥ 0")
-    return found
+    if "rng" in settings:
+        whole = isinstance(settings["rng"], int) and not isinstance(settings["rng"], bool) and settings["rng"] >= 0
+        require(whole, "rng", settings["rng"], "a whole number ≥ 0")
+    return settings

@@ -62,15 +62,15 @@ class LinearTerm:
 
     def at(self, known: Mapping[sympy.Symbol, Array], count: int) -> dict[Jet, dict[int, Array]]:
         """The coefficients (M,) of each jet, by powers of the eigenvalue, where coordinates and normals are known."""
-        found: dict[Jet, dict[int, Array]] = {}
+        coefficients: dict[Jet, dict[int, Array]] = {}
         for jet, own in self.coefficients.items():
-            found[jet] = {}
+            coefficients[jet] = {}
             for power, parts in own.items():
                 values = evaluate([formula for _, formula in parts], known, self.expression.functions)
                 total = sum(factor * value for (factor, _), value in zip(parts, values, strict=True))
                 total = total if self.complex else np.real(total)
-                found[jet][power] = np.broadcast_to(total, (count,))
-        return found
+                coefficients[jet][power] = np.broadcast_to(total, (count,))
+        return coefficients
 
     def residual(
         self, value: EigenvalueNumber, known: Mapping[sympy.Symbol, Array], count: int, mode: Callable[[Jet], Array]
@@ -85,12 +85,14 @@ class LinearTerm:
         self, known: Mapping[sympy.Symbol, Array], count: int, fields: tuple[str, ...], degree: int
     ) -> tuple[Array, ...]:
         """Coefficients (M, F) of the fields themselves by powers of the eigenvalue, 0 to a degree."""
-        found = [np.zeros((count, len(fields)), dtype=complex if self.complex else float) for _ in range(degree + 1)]
+        coefficients = [
+            np.zeros((count, len(fields)), dtype=complex if self.complex else float) for _ in range(degree + 1)
+        ]
         for jet, own in self.at(known, count).items():
             if not jet.order:
                 for power, factor in own.items():
-                    found[power][:, fields.index(jet.field)] += factor
-        return tuple(found)
+                    coefficients[power][:, fields.index(jet.field)] += factor
+        return tuple(coefficients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +176,8 @@ def read_pencil(problem: Problem) -> Pencil:
 
     >>> from rannpde.domains import Interval
     >>> string = Problem("-u_xx = lam*(1 + x)*u", Interval(0, 1), {"boundary": "u = 0"}, eigenvalue="lam")
-    >>> found = read_pencil(string)
-    >>> found.degree, found.order("u"), found.complex
+    >>> pencil = read_pencil(string)
+    >>> pencil.degree, pencil.order("u"), pencil.complex
     (1, 2, False)
     """
     equations = tuple(_linear(f"equation {term.name!r}", term, problem) for term in problem.interior)
@@ -191,7 +193,7 @@ def _linear(said: str, term: Term, problem: Problem) -> LinearTerm:
     numbers = {jet.field: symbol for symbol, jet in expression.symbols.items() if jet.field not in problem.fields}
     _require_homogeneous(said, term, unknowns, numbers, problem)
     eigenvalue = numbers.pop(problem.eigenvalue, None)
-    found: dict[Jet, dict[int, Coefficient]] = {}
+    coefficients: dict[Jet, dict[int, Coefficient]] = {}
     for symbol, jet in unknowns.items():
         slope = differentiate(expression.formula, symbol)
         if slope.free_symbols & set(unknowns):
@@ -199,12 +201,12 @@ def _linear(said: str, term: Term, problem: Problem) -> LinearTerm:
                 f"{said} is not linear in {jet.field}; rp.eigen takes linear problems, solution.stability the "
                 "linearisation at a solution"
             )
-        found[jet] = {}
+        coefficients[jet] = {}
         for power, part in enumerate(_powers(said, problem.eigenvalue, slope, eigenvalue)):
             sums = _phasors(said, part, {numbers[n]: v for n, v in problem.parameters.items() if n in numbers})
             if sums:
-                found[jet][power] = sums
-    return LinearTerm(term.name, term, {jet: own for jet, own in found.items() if own}, expression)
+                coefficients[jet][power] = sums
+    return LinearTerm(term.name, term, {jet: own for jet, own in coefficients.items() if own}, expression)
 
 
 def _require_homogeneous(
@@ -229,15 +231,15 @@ def _powers(said: str, name: str, slope: sympy.Expr, symbol: sympy.Symbol | None
     """Coefficients of a polynomial in a symbol, of the powers 0, 1, …"""
     if symbol is None:
         return [slope]
-    found: list[sympy.Expr] = []
+    coefficients: list[sympy.Expr] = []
     rest = slope
     for power in range(HIGHEST_POWER + 1):
-        found.append(rest.xreplace({symbol: sympy.Integer(0)}) / factorial(power))
+        coefficients.append(rest.xreplace({symbol: sympy.Integer(0)}) / factorial(power))
         rest = differentiate(rest, symbol)
         if rest == 0 or sympy.expand(rest) == 0:
-            if any(part.has(sympy.zoo, sympy.nan, sympy.oo) for part in found):
+            if any(part.has(sympy.zoo, sympy.nan, sympy.oo) for part in coefficients):
                 break
-            return found
+            return coefficients
     raise InputError(f"{said} is no polynomial in {name} of degree {HIGHEST_POWER} or less; state it as one")
 
 

@@ -1,6 +1,6 @@
 """Pseudospectra: where the resolvent of an operator is large, though no eigenvalue is near.
 
-The operator is restricted to the span of the modes that were found. With an orthonormal basis of the span, modes = Q R,
+The operator is restricted to the span of the computed modes. With an orthonormal basis of the span, modes = Q R,
 it is the matrix T = R Λ R⁻¹, and σ_min(z - T) is the distance from the spectrum if the modes are orthogonal, and less
 if they are not (Trefethen and Embree, Spectra and Pseudospectra, chapter 39). More modes give larger pseudospectra, up
 to those of the operator: the resolvent norm that is shown is a lower bound.
@@ -57,8 +57,8 @@ def pseudospectrum(
 
     >>> import rannpde as rp
     >>> flow = rp.Problem("-u_xx + 20*u_x = lam*u", rp.Interval(0, 1), {"boundary": "u = 0"}, eigenvalue="lam")
-    >>> found = pseudospectrum(rp.eigen(flow, 8), points=20)
-    >>> found.distances.shape, bool(found.condition > 100)
+    >>> contours = pseudospectrum(rp.eigen(flow, 8), points=20)
+    >>> contours.distances.shape, bool(contours.condition > 100)
     ((20, 20), True)
     """
     require(isinstance(spectrum, Spectrum), "spectrum", spectrum, "what rp.eigen gives back")
@@ -98,10 +98,10 @@ def _sampled(spectrum: Spectrum) -> Array:
         nodes, shares = np.polynomial.legendre.leggauss(NORM_NODES[domain.dim - 1])
         ends = np.asarray(domain.bounds, dtype=float)
         axes = [low + 0.5 * (high - low) * (nodes + 1) for low, high in ends]
-        places = combinations(axes)
+        points = combinations(axes)
         weights = np.prod(combinations([0.5 * (high - low) * shares for low, high in ends]), axis=1)
     else:
-        places = domain.sample(NORM_NODES[1] ** 2, rng=0)  # as many as on a square
-        weights = np.full(len(places), domain.measure / len(places))
-    columns = [np.asarray(mode(places)).reshape(len(places), -1) * np.sqrt(weights)[:, None] for mode in spectrum]
+        points = domain.sample(NORM_NODES[1] ** 2, rng=0)  # as many as on a square
+        weights = np.full(len(points), domain.measure / len(points))
+    columns = [np.asarray(mode(points)).reshape(len(points), -1) * np.sqrt(weights)[:, None] for mode in spectrum]
     return np.stack([column.ravel() for column in columns], axis=1)

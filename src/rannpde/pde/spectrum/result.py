@@ -1,4 +1,4 @@
-"""What ``rp.eigen`` gives back: eigenvalues with bounds, modes that are functions, clusters, how it was found."""
+"""What ``rp.eigen`` gives back: eigenvalues with bounds, modes that are functions, clusters, how they were computed."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Spectrum:
 
     @property
     def multiplicities(self) -> tuple[int, ...]:
-        """For each eigenvalue, how many of those found cannot be told apart from it, itself included."""
+        """For each eigenvalue, how many of all cannot be told apart from it, itself included."""
         sizes = {member: len(group) for group in self.clusters for member in group}
         return tuple(sizes[k] for k in range(len(self)))
 

@@ -42,7 +42,7 @@ Parts = tuple[SolvedFunction, SolvedFunction | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class EigenResult:
     """Eigenvalues with bounds and modes, what the bounds rest on, how they were counted, and how it ended.
 
     scale : a typical eigenvalue, to which an error is relative where the eigenvalue is smaller
@@ -77,7 +77,7 @@ class Found:
 class EigenSolver(Protocol):
     """A solver of one eigenvalue problem."""
 
-    def run(self) -> Found:
+    def run(self) -> EigenResult:
         """Refine until every wanted eigenvalue has the wanted error, or nothing helps any more."""
         ...
 

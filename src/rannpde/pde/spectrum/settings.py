@@ -1,11 +1,11 @@
-"""The numbers behind eigenvalues, in one place, each with its unit and its reason."""
+"""The numbers behind eigenvalues, each with its unit and its reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from rannpde.pde.tolerance import FINER_FACTOR, RESIDUAL_TOLERANCE
-from rannpde.rounding import HALF_DIGITS
+from rannpde.rounding import HALF_DIGITS, ROOT_ROUNDED
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class SpectrumSettings:
     box_unknowns : of tensor products on boxes, symmetric and other problems: dense matrices of a few seconds
     dense : unknowns up to which all eigenvalues of a discretisation are computed, beyond only those near the wanted
     spare : eigenvalues beyond the wanted ones that are looked at: they tell gaps, and that none lies between
-    same : relative difference below which eigenvalues are computed as one cluster: one over the root of rounding
+    same : relative difference below which eigenvalues are computed as one cluster: the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
     trust : factor of the difference of two discretisations, the finer of which is believed
     residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious;
-        eigenvalues that particular solutions refine are found and counted with this error
+        eigenvalues that particular solutions refine are located and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
     shape_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension: in space each iteration
@@ -39,7 +39,7 @@ class SpectrumSettings:
     box_unknowns: tuple[int, int] = (3600, 1500)
     dense: int = 420
     spare: int = 2
-    same: float = 1e-6
+    same: float = ROOT_ROUNDED
     rounding: float = 4.0
     trust: float = FINER_FACTOR
     residual_limit: float = RESIDUAL_TOLERANCE

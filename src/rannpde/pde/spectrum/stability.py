@@ -2,7 +2,7 @@
 
 A stationary problem F(u) = 0 does not say how fast what is out of balance grows: u_t = ±F(u). The sign is that for
 which the evolution is well posed, so that short waves decay: a second derivative with a positive factor, a fourth with
-a negative one. Perturbations w exp(σt) then satisfy ±F'(u) w = σ w, with w in the place of the fields in conditions.
+a negative one. Perturbations w exp(σt) then satisfy ±F'(u) w = σ w, with w instead of the fields in conditions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def stability(
 
     problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
     still : fields whose equation is a constraint, without a rate of change: that which defines the field, such as
-        w = u + u_xx, if there is one; the pressure of a flow is found without
+        w = u + u_xx, if there is one; the pressure of a flow is told without
     The other arguments are those of ``rp.eigen``.
     """
     linear = linearised_problem(problem, state, still)
@@ -135,9 +135,9 @@ def rates_of_change(problem: Problem, state: State, still: tuple[str, ...] = ())
 
     Equations that are constraints have the sign 0 and the numbers of the fields that are still.
     """
-    found = _rates(problem, state, still)
-    left = iter([field for field in problem.fields if field not in {own for own, _ in found.values()}])
-    pairs = [found.get(name) or (next(left), 0.0) for name in problem.expressions]
+    rates = _rates(problem, state, still)
+    left = iter([field for field in problem.fields if field not in {own for own, _ in rates.values()}])
+    pairs = [rates.get(name) or (next(left), 0.0) for name in problem.expressions]
     return np.array([problem.fields.index(field) for field, _ in pairs]), np.array([sign for _, sign in pairs])
 
 
@@ -169,12 +169,12 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
         factors = _leading_factors(problem, linear)
     names, fields = list(problem.expressions), problem.fields
     sizes = np.zeros((len(names), len(fields)))
-    for place, factor in factors.items():
-        sizes[place] = float(np.abs(factor).mean())
+    for pair, factor in factors.items():
+        sizes[pair] = float(np.abs(factor).mean())
     moving = [f for f, field in enumerate(fields) if field not in still]
     shares = sizes[:, moving] / np.maximum(sizes[:, moving].max(axis=0, keepdims=True), 1e-300)
     rows, columns = linear_sum_assignment(-shares)
-    found = {}
+    rates = {}
     for k, f in zip(rows, np.array(moving, dtype=int)[columns], strict=True):
         factor = factors.get((int(k), int(f)), np.zeros(1))
         if not ((factor > 0).all() or (factor < 0).all()):
@@ -182,8 +182,8 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
                 f"equation {names[k]!r} does not tell how {fields[f]} changes in time: its highest derivative is odd, "
                 f"or its factor has no sign; name fields without a rate of change by still=({fields[f]!r},)"
             )
-        found[names[k]] = (fields[f], 1.0 if factor[0] > 0 else -1.0)
-    return found
+        rates[names[k]] = (fields[f], 1.0 if factor[0] > 0 else -1.0)
+    return rates
 
 
 LinearFactors = dict[Jet, Array]
@@ -192,28 +192,28 @@ LinearFactors = dict[Jet, Array]
 
 def _leading_factors(problem: Problem, linear: Sequence[LinearFactors]) -> dict[tuple[int, int], Array]:
     """By numbers of equations and fields: the factor of the highest derivative, positive where short waves decay."""
-    found = {}
+    factors = {}
     for k, equation in enumerate(linear):
         for f, field in enumerate(problem.fields):
             order = problem.order(field)
             own = [p for jet, p in equation.items()
                    if jet.field == field and jet.order == order and max(jet.index) == order]  # fmt: skip
             if own and order and order % 2 == 0:
-                found[k, f] = np.asarray(sum(own)) * (-1.0) ** (order // 2 + 1)
-    return found
+                factors[k, f] = np.asarray(sum(own)) * (-1.0) ** (order // 2 + 1)
+    return factors
 
 
 def _definitions(linear: Sequence[LinearFactors], still: tuple[str, ...]) -> dict[int, str]:
     """Equation → the still field that it defines: one that stands there without derivatives, with a factor that nowhere
     vanishes, as w in w = u + u_xx."""
-    found: dict[int, str] = {}
+    definitions: dict[int, str] = {}
     for field in still:
         for k, equation in enumerate(linear):
             own = [(jet, factor) for jet, factor in equation.items() if jet.field == field and np.abs(factor).any()]
-            if k not in found and len(own) == 1 and own[0][0].order == 0 and np.abs(own[0][1]).min() > 0:
-                found[k] = field
+            if k not in definitions and len(own) == 1 and own[0][0].order == 0 and np.abs(own[0][1]).min() > 0:
+                definitions[k] = field
                 break
-    return found
+    return definitions
 
 
 def _symbols(
@@ -225,7 +225,7 @@ def _symbols(
     fixed = [fields.index(name) for name in definitions.values()]
     rest = [k for k in range(len(linear)) if k not in definitions]
     free = [f for f in range(len(fields)) if f not in fixed]
-    found: dict[tuple[int, int], list[Array]] = {}
+    symbols: dict[tuple[int, int], list[Array]] = {}
     for axis, (low, high) in enumerate(bounds):
         wave = SHORT_WAVES / (high - low)
         count = len(next(iter(linear[0].values())))
@@ -238,5 +238,5 @@ def _symbols(
         defined = np.linalg.solve(own[:, :, fixed], own[:, :, free])
         reduced = symbol[:, rest][:, :, free] - symbol[:, rest][:, :, fixed] @ defined
         for (i, k), (j, f) in product(enumerate(rest), enumerate(free)):
-            found.setdefault((k, f), []).append(-reduced[:, i, j].real)
-    return {place: np.concatenate(parts) for place, parts in found.items()}
+            symbols.setdefault((k, f), []).append(-reduced[:, i, j].real)
+    return {pair: np.concatenate(parts) for pair, parts in symbols.items()}

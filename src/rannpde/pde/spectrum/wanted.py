@@ -9,6 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import choose, reject, require
+from rannpde.pde.tolerance import COMPARABLE
 from rannpde.rounding import COMPUTED
 
 SPECTRUM_ENDS = {
@@ -46,7 +47,7 @@ class Wanted:
             return self
         large = values[np.abs(values) >= np.median(np.abs(values))]
         direction = float(np.mean(large.real / np.maximum(np.abs(large), 1e-300)))
-        end = "lowest" if direction > 0.3 else "highest" if direction < -0.3 else "smallest"
+        end = "lowest" if direction > COMPARABLE else "highest" if direction < -COMPARABLE else "smallest"
         return replace(self, which=end)
 
     def order(self, values: Array) -> Array:

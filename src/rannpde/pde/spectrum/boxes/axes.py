@@ -38,7 +38,7 @@ class LegendreAxis:
         tops = np.diag(np.sqrt(np.arange(degree + 1 - smoothness) + 0.5))
         for _ in range(smoothness):
             tops = legint(tops, lbnd=-1, axis=0)
-        raw = np.eye(degree + 1)  # integrals of the first ones have no parity: plain polynomials in their place
+        raw = np.eye(degree + 1)  # integrals of the first ones have no parity: plain polynomials instead of them
         raw[: len(tops), 2 * smoothness :] = tops[:, smoothness:]
         axis = cls(low, high, raw)
         if not conditions:

@@ -83,8 +83,8 @@ class BoxForm:
                 shares[k, f] = max(shares[k, f], jet.order / max(self.pencil.order(jet.field), 1))
                 masses[k, f] = max(masses[k, f], float(max(own) > 0))
         rows, columns = linear_sum_assignment(-(shares + masses))
-        found = dict(zip(columns.tolist(), rows.tolist(), strict=True))
-        return tuple(self.pencil.equations[found[f]] for f in range(len(self.fields)))
+        row_of = dict(zip(columns.tolist(), rows.tolist(), strict=True))
+        return tuple(self.pencil.equations[row_of[f]] for f in range(len(self.fields)))
 
     @cached_property
     def ends(self) -> dict[tuple[str, int], tuple[EndCondition, ...]]:
@@ -95,17 +95,17 @@ class BoxForm:
             if not isinstance(region, FlatSide) or not region.outward:
                 raise NotSeparable(f"condition {one.name!r} is not on a whole side")
             sides.setdefault((region.axis, region.outward), []).append(self._constants(one))
-        found: dict[tuple[str, int], list[EndCondition]] = {}
+        by_end: dict[tuple[str, int], list[EndCondition]] = {}
         for (axis, outward), conditions in sides.items():
             for field, row in _normal_rows(conditions, axis):
-                found.setdefault((field, axis), []).append((outward, row))
-        return {key: tuple(own) for key, own in found.items()}
+                by_end.setdefault((field, axis), []).append((outward, row))
+        return {key: tuple(own) for key, own in by_end.items()}
 
     def _constants(self, one: LinearTerm) -> dict[Jet, builtins.complex]:
         assert one.term.region is not None
         points = one.term.region.sample(PENCIL_SAMPLES, rng=0)
         known = one.term.known(points, self.pencil.problem.vocabulary)
-        found = {}
+        constants = {}
         for jet, own in one.at(known, len(points)).items():
             values = own.get(0, np.zeros(1))
             if set(own) != {0} or np.abs(values - values[0]).max() > 1e-13 * np.abs(values).max():
@@ -113,8 +113,8 @@ class BoxForm:
             if np.iscomplexobj(values) and np.abs(values.imag).max() > 0:
                 raise NotSeparable(f"condition {one.name!r} is complex")
             if np.abs(values).max() > 0:
-                found[jet] = complex(values[0])
-        return found
+                constants[jet] = complex(values[0])
+        return constants
 
     @cached_property
     def scale(self) -> float:
@@ -135,7 +135,7 @@ class BoxForm:
 
     def axes(self, degrees: tuple[int, ...]) -> dict[tuple[str, int], BoxAxis]:
         """(field, axis) → its functions."""
-        found: dict[tuple[str, int], BoxAxis] = {}
+        axes: dict[tuple[str, int], BoxAxis] = {}
         names = self.pencil.problem.domain.names
         for axis, degree in enumerate(degrees):
             low, high = map(float, self.bounds[axis])
@@ -143,13 +143,13 @@ class BoxForm:
             for field in self.fields:
                 if self.periodic[axis]:
                     phase = self.phases.get(names[axis], 0.0) % (2 * np.pi)
-                    found[field, axis] = FourierAxis(low, high, degree // 2, phase)
+                    axes[field, axis] = FourierAxis(low, high, degree // 2, phase)
                     continue
                 own, order = self.ends.get((field, axis), ()), self.order(field, axis)
                 # a constraint's field without conditions, a pressure, has two degrees less: no spurious pressures
                 less = 2 if not own and order < most else 0
-                found[field, axis] = LegendreAxis.of((low, high), degree - less, (order + 1) // 2, own)
-        return found
+                axes[field, axis] = LegendreAxis.of((low, high), degree - less, (order + 1) // 2, own)
+        return axes
 
     def free_constant(self, field: str) -> bool:
         """Whether a constant may be added to a field, as to a pressure: no jet of it is without a derivative."""
@@ -172,13 +172,13 @@ def _normal_rows(conditions: list[dict[Jet, complex]], axis: int) -> list[tuple[
         if [set(one) for one in left] == [set(one) for one in rows]:
             break
         rows = left
-    found = []
+    normal_rows = []
     for one in rows:
         if any(jet.order != jet.index[axis] for jet in one) or len({jet.field for jet in one}) > 1:
             raise NotSeparable("a condition couples fields or derivatives along its side")
         if one:
-            found.append((next(iter(one)).field, {jet.index[axis]: value for jet, value in one.items()}))
-    return found
+            normal_rows.append((next(iter(one)).field, {jet.index[axis]: value for jet, value in one.items()}))
+    return normal_rows
 
 
 class BoxSystem:
@@ -216,14 +216,14 @@ class BoxSystem:
         """Of an equation on the grid of these nodes, each with the shape of the grid."""
         mesh = np.meshgrid(*nodes, indexing="ij")
         known = {s: m.ravel() for s, m in zip(self.form.pencil.problem.vocabulary.symbols, mesh, strict=True)}
-        found = one.at(known, mesh[0].size)
-        return {jet: {p: v.reshape(mesh[0].shape) for p, v in own.items()} for jet, own in found.items()}
+        coefficients = one.at(known, mesh[0].size)
+        return {jet: {p: v.reshape(mesh[0].shape) for p, v in own.items()} for jet, own in coefficients.items()}
 
     def matrices(self) -> list[Array]:
         """A_k (N, N) of Σ λ^k A_k, by powers of the eigenvalue."""
         form = self.form
         kind = complex if form.complex else float
-        found = [np.zeros((self.size, self.size), dtype=kind) for _ in range(form.pencil.degree + 1)]
+        matrices = [np.zeros((self.size, self.size), dtype=kind) for _ in range(form.pencil.degree + 1)]
         nodes, weights = self.grid()
         for f, (field, one) in enumerate(zip(form.fields, form.equations, strict=True)):
             tests = [self.axes[field, a].table(nodes[a], 0).conj() * weights[a][:, None] for a in range(form.dim)]
@@ -234,8 +234,8 @@ class BoxSystem:
                 columns = slice(self.offsets[g], self.offsets[g + 1])
                 for power, values in own.items():
                     block = _product_matrix(values, tests, trial)
-                    found[power][rows, columns] += block[np.ix_(self.kept[field], self.kept[jet.field])]
-        return found
+                    matrices[power][rows, columns] += block[np.ix_(self.kept[field], self.kept[jet.field])]
+        return matrices
 
     def function(self, vector: Array) -> ProductFunction:
         """The fields of a vector of unknowns (N,), in raw functions of the axes."""
@@ -260,10 +260,10 @@ class BoxSystem:
 def _product_matrix(values: Array, tests: list[Array], trial: list[Array]) -> Array:
     """∫ a φ_i ψ_j for products of functions along the axes, by sums over one axis after the other."""
     if np.ptp(values.real) == 0 and np.ptp(values.imag) == 0:
-        found = np.full((1, 1), values.ravel()[0])
+        matrix = np.full((1, 1), values.ravel()[0])
         for test, own in zip(tests, trial, strict=True):
-            found = np.kron(found, test.T @ own)
-        return found
+            matrix = np.kron(matrix, test.T @ own)
+        return matrix
     block = values
     for test, own in zip(tests, trial, strict=True):
         products = (test[:, :, None] * own[:, None, :]).reshape(len(test), -1)

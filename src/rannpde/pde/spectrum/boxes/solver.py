@@ -19,8 +19,9 @@ from rannpde.pde.spectrum.boxes.function import ProductFunction
 from rannpde.pde.spectrum.boxes.residual import box_residuals
 from rannpde.pde.spectrum.boxes.symmetric import SymmetricSearch, components, negative, symmetric_pair
 from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
-from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
+from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
 from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import COMPUTED
 
 
@@ -61,7 +62,7 @@ class BoxSolver:
         self.differences = np.inf
         self.iterations: list[SpectrumIteration] = []
 
-    def run(self) -> Found:
+    def run(self) -> EigenResult:
         """Raise degrees until every wanted eigenvalue has the wanted error."""
         # all eigenvalues of the first matrices are computed: half as many functions as are for that
         first = round((self.settings.dense / 2) ** (1 / self.form.dim))
@@ -71,14 +72,14 @@ class BoxSolver:
         least = np.inf
         while True:
             level = self._level(BoxSystem(self.form, degrees))
-            found = self._judged(before, level)
-            size = np.maximum(np.abs(found.values), self.form.scale)
-            estimate = float((found.bounds / size).max(initial=0.0)) if len(found.values) == self.count else np.inf
+            judged = self._judged(before, level)
+            size = np.maximum(np.abs(judged.values), self.form.scale)
+            estimate = float((judged.bounds / size).max(initial=0.0)) if len(judged.values) == self.count else np.inf
             self.request.recorded(self.iterations, 1, level.system.size, estimate)
             if best is None or estimate <= least:
-                best, least = found, estimate
-            if found.status is Status.CONVERGED:
-                return self._ended(found, Status.CONVERGED, "")
+                best, least = judged, estimate
+            if judged.status is Status.CONVERGED:
+                return self._ended(judged, Status.CONVERGED, "")
             if self.monitor.exhausted:
                 if not len(best.values):
                     seconds = self.monitor.budget.seconds
@@ -89,10 +90,10 @@ class BoxSolver:
                 return self._ended(best, best.status, best.detail)
             before, degrees = level, finer
 
-    def _ended(self, found: _JudgedBox, status: Status, detail: str) -> Found:
-        real = are_real(found.values, found.bounds)
+    def _ended(self, judged: _JudgedBox, status: Status, detail: str) -> EigenResult:
+        real = are_real(judged.values, judged.bounds)
         functions: list[Parts] = []
-        for function in found.functions:
+        for function in judged.functions:
             size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
             if real and turned <= COMPUTED * size and not any(function.phases):
                 whole = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real))
@@ -100,10 +101,10 @@ class BoxSolver:
             else:
                 functions.append((function, function.times(-1j)))
         why = "the domain is a box whose conditions hold along whole sides"
-        return Found(
-            found.values.real if real else found.values, found.bounds, tuple(functions),
-            Choice("box", "tensor products of polynomials and Fourier modes", why), self.wanted, found.counted, status,
-            detail, tuple(self.iterations), self.form.scale, RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
+        return EigenResult(
+            judged.values.real if real else judged.values, judged.bounds, tuple(functions),
+            Choice("box", "tensor products of polynomials and Fourier modes", why), self.wanted, judged.counted, status,
+            detail, tuple(self.iterations), self.form.scale, RESIDUALS if judged.guaranteed else TWO_DISCRETISATIONS,
         )  # fmt: skip
 
     def _finer(self, degrees: tuple[int, ...], level: _Level) -> tuple[int, ...] | None:
@@ -112,10 +113,10 @@ class BoxSolver:
         each = [level.system.function(vector).tails() for vector in vectors] or [np.ones(self.form.dim)]
         tails = np.max(each, axis=0)
         # errors of eigenvalues of symmetric problems are squares of those of modes
-        wanted = np.log(0.1 * (self.tol**0.5 if level.symmetric else self.tol))
+        wanted = np.log(MUCH_SMALLER * (self.tol**0.5 if level.symmetric else self.tol))
         with np.errstate(divide="ignore"):
             factors = np.clip(wanted / np.minimum(np.log(tails), -1.0), 1.2, 1.5)
-        marked = tails > 0.1 * float(tails.max())
+        marked = tails > MUCH_SMALLER * float(tails.max())
         marked = marked if marked.any() else np.ones(len(tails), dtype=bool)  # two levels must differ to tell anything
         raised = tuple(max(d + 2, int(f * d)) if m else d for d, f, m in zip(degrees, factors, marked, strict=True))
         size = BoxSystem(self.form, raised).size * self.form.pencil.degree
@@ -128,7 +129,7 @@ class BoxSolver:
         matrices = system.matrices()
         count, known = self.count + self.settings.spare, self.known
         ends = ("lowest", "highest")
-        found: list[EigenPairs] = []
+        by_block: list[EigenPairs] = []
         blocks = []
         if known is None:
             natural = Wanted().decided(self._all_values(matrices)).which
@@ -139,16 +140,16 @@ class BoxSolver:
                 )
             self.wanted = self.wanted if self.wanted.which or self.wanted.near is not None else Wanted(natural)
         search = SymmetricSearch(self.wanted, self.form.scale, self.settings, self.rng)
-        for places in components(matrices):
-            own = [one[np.ix_(places, places)] for one in matrices]
+        for members in components(matrices):
+            own = [one[np.ix_(members, members)] for one in matrices]
             symmetric = symmetric_pair(own)
             pairs = None if symmetric is None else search.pairs(*symmetric, count, known)
             pairs = pairs or self._general(own, count, known)
-            blocks.append((symmetric, len(places)))
+            blocks.append((symmetric, len(members)))
             vectors = np.zeros((len(pairs.values), system.size), dtype=pairs.vectors.dtype)
-            vectors[:, places] = pairs.vectors
-            found.append(EigenPairs(pairs.values, vectors, pairs.rounding))
-        together = EigenPairs(*(np.concatenate([getattr(one, name) for one in found])
+            vectors[:, members] = pairs.vectors
+            by_block.append(EigenPairs(pairs.values, vectors, pairs.rounding))
+        together = EigenPairs(*(np.concatenate([getattr(one, name) for one in by_block])
                                 for name in ("values", "vectors", "rounding")))  # fmt: skip
         order = self.wanted.order(together.values.astype(complex))[:count]
         pairs = EigenPairs(together.values[order], together.vectors[order], together.rounding[order])
@@ -181,14 +182,14 @@ class BoxSolver:
         guaranteed = level.symmetric is not None and reach is not None
         size = np.maximum(np.abs(values), self.form.scale)
         errors = self._changes(before, level) + rounding
-        genuine = (left < self.settings.residual_limit) & (errors < 0.1 * size)
+        genuine = (left < self.settings.residual_limit) & (errors < MUCH_SMALLER * size)
         if guaranteed and reach is not None:
             bounds = residual_bounds(values.real, reach) + rounding
             sure = bool((bounds <= self.tol * size)[: self.count].all())
             # residuals at corners may not be square integrable, where eigenvalues converge all the same
             guaranteed = sure or not bool((errors < bounds)[: self.count].all())
             errors = bounds if guaranteed else errors
-            genuine |= bounds < 0.1 * size
+            genuine |= bounds < MUCH_SMALLER * size
         chosen = np.flatnonzero(genuine)[: self.count]
         status, detail, counted = Status.DISAGREE, "", ""
         if len(chosen) < self.count:
@@ -236,25 +237,25 @@ class BoxSolver:
             return "", ""
         number = self.count + int(wide[0])
         middle = 0.5 * (ordered[number] + ordered[number - 1])
-        found = 0
+        negative_ones = 0
         for stiff, mass in level.symmetric:
             scale = 1 / np.sqrt(np.real(np.diag(mass)))
-            found += negative((sign * stiff - middle * mass) * np.outer(scale, scale))
-        if found == number:
-            return f"inertia counts {found} up to here: none is missing", ""
-        return "", f"inertia counts {found} eigenvalues where {number} were found"
+            negative_ones += negative((sign * stiff - middle * mass) * np.outer(scale, scale))
+        if negative_ones == number:
+            return f"inertia counts {negative_ones} up to here: none is missing", ""
+        return "", f"inertia counts {negative_ones} eigenvalues where {number} were found"
 
 
 def _nearest(values: Array, others: Array) -> Array:
     """The distance (K,) of each value to the nearest of others that is not taken by one before it."""
     left = list(others)
-    found = np.full(len(values), np.inf)
+    nearest = np.full(len(values), np.inf)
     for k, value in enumerate(values):
         if left:
             distances = np.abs(np.array(left) - value)
-            found[k] = distances.min()
+            nearest[k] = distances.min()
             left.pop(int(distances.argmin()))
-    return found
+    return nearest
 
 
 def _normalised(function: ProductFunction) -> ProductFunction:

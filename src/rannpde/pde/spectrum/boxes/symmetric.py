@@ -48,7 +48,7 @@ class SymmetricSearch:
     rng: np.random.Generator
 
     def pairs(self, stiff: Array, mass: Array, count: int, known: Array | None) -> EigenPairs | None:
-        """The wanted eigenvalues of K x = λ M x; None where they are not found this way."""
+        """The wanted eigenvalues of K x = λ M x; None where this way fails."""
         size = len(stiff)
         count = min(count, size)
         if self.wanted.which in ("lowest imaginary", "highest imaginary"):

@@ -136,12 +136,12 @@ class StationarySystem:
 
     def _jets(self, terms: tuple[Term, ...] | list[Term], values: Array, rows: Array) -> dict[Jet, Array]:
         own = values.reshape(len(self.points), len(self.fields))
-        found: dict[Jet, Array] = {}
+        jets: dict[Jet, Array] = {}
         for term in terms:
             for jet in term.expression.jets:
-                if jet.field in self.fields and jet not in found:
-                    found[jet] = self.table(jet.index)[rows] @ own[:, self.fields.index(jet.field)]
-        return found
+                if jet.field in self.fields and jet not in jets:
+                    jets[jet] = self.table(jet.index)[rows] @ own[:, self.fields.index(jet.field)]
+        return jets
 
     def residual(self, values: Array, parameter: float) -> Array:
         """F (N,)."""
@@ -149,9 +149,9 @@ class StationarySystem:
 
     def linearised(self, values: Array, parameter: float) -> tuple[Array, Array, Array]:
         """F (N,), ∂F/∂u (N, N) and ∂F/∂λ (N,)."""
-        found = self._assembled(values, parameter, matrices=True)
-        assert found[1] is not None
-        return found[0], found[1], found[2]
+        assembled = self._assembled(values, parameter, matrices=True)
+        assert assembled[1] is not None
+        return assembled[0], assembled[1], assembled[2]
 
     def _assembled(self, values: Array, parameter: float, matrices: bool) -> tuple[Array, Array | None, Array]:
         fields = len(self.fields)
@@ -183,9 +183,9 @@ class StationarySystem:
     @cached_property
     def constrained(self) -> Array:
         """Rows (bool, (N,)) that are conditions."""
-        found = np.ones((len(self.points), len(self.fields)), dtype=bool)
-        found[self.interior] = False
-        return found.ravel()
+        conditions = np.ones((len(self.points), len(self.fields)), dtype=bool)
+        conditions[self.interior] = False
+        return conditions.ravel()
 
     def function(self, values: Array) -> TensorPolynomial:
         return TensorPolynomial(self.bounds, values.reshape(*self.shape, len(self.fields)))
@@ -210,7 +210,9 @@ def with_parameter(problem: Problem, parameter: str) -> Problem:
     if not isinstance(problem.domain, Box) or problem.domain.dim > 2:
         reject("domain", problem.domain, "an interval or a box of two coordinates", "other shapes have no such grid")
     if problem.periodic or problem.pairings:
-        raise InputError("fields are periodic, so that their place is free; continuation needs conditions that fix it")
+        raise InputError(
+            "fields are periodic, so that their position is free; continuation needs conditions that fix it"
+        )
     if any(isinstance(one, Data) for one in problem.conditions.values()):
         raise InputError("the problem holds measured values; continuation follows equations and conditions only")
     for name in problem.fields:

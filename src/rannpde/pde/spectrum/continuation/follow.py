@@ -136,9 +136,9 @@ class Follower:
         """
         if len(before.bordered) > ALL_RATES:
             return int(before.sign * after.sign < 0)
-        found = self.change(before, after)
-        found = found[found.real < 0]
-        return len(found) if doubtful else int((np.abs(found.imag) <= COMPUTED * np.abs(found)).sum())
+        eigenvalues = self.change(before, after)
+        eigenvalues = eigenvalues[eigenvalues.real < 0]
+        return len(eigenvalues) if doubtful else int((np.abs(eigenvalues.imag) <= COMPUTED * np.abs(eigenvalues)).sum())
 
     def step(self, state: BranchState, length: float, direction: Array | None = None) -> tuple[BranchState, int]:
         """The point of the branch at this arclength from a state, and Newton iterations; NoConvergence otherwise."""
@@ -186,8 +186,8 @@ class Follower:
         rows = np.vstack([np.column_stack([matrix, slope]), (state.tangent * self.metric)[None, :]])
         scale = 1 / np.sqrt(self.metric)
         size = np.abs(rows).max(axis=1, keepdims=True)
-        found = np.linalg.svd(rows / size * scale)[2][-1] * scale
-        return np.asarray(found / np.sqrt((self.metric * found**2).sum()))
+        direction = np.linalg.svd(rows / size * scale)[2][-1] * scale
+        return np.asarray(direction / np.sqrt((self.metric * direction**2).sum()))
 
     def rates(self, values: Array, parameter: float, order: Array, signs: Array) -> Array | None:
         """All rates of growth, complex, with the conditions held; None where there are too many.
@@ -203,8 +203,8 @@ class Follower:
             matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, inner)]
         )
         inside *= np.tile(np.where(signs == 0, 1.0, signs), len(inner) // len(signs))[:, None]
-        places = (np.arange(len(inner)).reshape(-1, len(signs))[:, np.argsort(order)]).ravel()
-        inside = inside[places]
+        permutation = (np.arange(len(inner)).reshape(-1, len(signs))[:, np.argsort(order)]).ravel()
+        inside = inside[permutation]
         moving = np.tile(signs[np.argsort(order)] != 0, len(inner) // len(signs))
         if not moving.all():  # constraints are eliminated
             rest = _solved(inside[np.ix_(~moving, ~moving)], inside[np.ix_(~moving, moving)])
@@ -219,7 +219,7 @@ def _factorised(matrix: Array) -> tuple[Array, Array]:
         raise NoConvergence
     factors, order, _ = dgetrf(matrix)
     pivots = np.abs(np.diag(factors))
-    lost = np.flatnonzero(pivots <= np.finfo(float).tiny)  # exactly at a branch point; rounding takes their place
+    lost = np.flatnonzero(pivots <= np.finfo(float).tiny)  # exactly at a branch point; rounding replaces them
     factors[lost, lost] = np.finfo(float).eps * pivots.max()
     return factors, order
 

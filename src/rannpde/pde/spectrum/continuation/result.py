@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class SpecialPoint:
     """A fold, a branch point or a Hopf point.
 
-    kind : "fold", "branch point" or "Hopf point"; parameter, bound : its place and what two grids leave open of it
+    kind : "fold", "branch point" or "Hopf point"; parameter, bound : its position and what two grids leave open of it
     extreme : the value of largest size of the first field; function : the solution there
     frequency : at a Hopf point, the angular frequency of the oscillation that begins; zero at others
     """
@@ -70,8 +70,8 @@ class Continuation:
 
     >>> import rannpde as rp
     >>> bratu = rp.Problem("u_xx + lam*exp(u) = 0", rp.Interval(0, 1), {"boundary": "u = 0"}, parameters={"lam": 0.0})
-    >>> found = rp.continuation(bratu, "lam", 0.1, 4.0)
-    >>> [round(fold.parameter, 9) for fold in found.folds], found.converged
+    >>> curve = rp.continuation(bratu, "lam", 0.1, 4.0)
+    >>> [round(fold.parameter, 9) for fold in curve.folds], curve.converged
     ([3.513830719], True)
     """
 

@@ -27,6 +27,7 @@ from rannpde.pde.spectrum.continuation.follow import (
 from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
 from rannpde.pde.spectrum.stability import named_fields, rates_of_change
 from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE
+from rannpde.rounding import ROOT_ROUNDED
 from rannpde.threads import one_thread
 
 FIRST_POINTS, MORE_POINTS, FINEST_GRID = (40, 16), (12, 6), (160, 40)
@@ -83,10 +84,10 @@ def continuation(
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     with one_thread():
         run = _Run(problem, stated, parameter, (float(start), float(stop)), named_fields(problem, still), tol, monitor)
-        found = run.run(guess, branches) if resume is None else run.resumed(resume, branches)
-    if not found.converged:
-        warnings.warn(f"the continuation did not converge: {found.reason}", ConvergenceWarning, stacklevel=2)
-    return found
+        result = run.run(guess, branches) if resume is None else run.resumed(resume, branches)
+    if not result.converged:
+        warnings.warn(f"the continuation did not converge: {result.reason}", ConvergenceWarning, stacklevel=2)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +124,12 @@ class _Run:
         while True:
             self.follower = Follower(StationarySystem(self.stated, self.parameter, count), abs(self.stop - self.start))
             first = self._first(guess)
-            found, crossings = self._branch(first)
+            branch, crossings = self._branch(first)
             finer = count + MORE_POINTS[self.axis]
-            if found.ended != TOO_STEEP or finer > MOST_FOLLOWED[self.axis] or self.monitor.exhausted:
+            if branch.ended != TOO_STEEP or finer > MOST_FOLLOWED[self.axis] or self.monitor.exhausted:
                 break
             count = finer
-        return self._together(found, crossings, levels, count)
+        return self._together(branch, crossings, levels, count)
 
     def resumed(self, earlier: Continuation, levels: int) -> Continuation:
         """The first branch of an earlier continuation from its last point on, and all that was known."""
@@ -152,12 +153,12 @@ class _Run:
                    for name in ("parameters", "extremes", "unstable", "rates")]  # fmt: skip
         functions, special = known.functions + branch.functions[1:], known.special + branch.special
         joined = SolutionBranch(numbers[0], numbers[1], numbers[2], numbers[3], functions, special, branch.ended)
-        found = self._together(joined, crossings, levels, earlier.points)
-        return replace(found, branches=found.branches[:1] + earlier.branches[1:] + found.branches[1:])
+        result = self._together(joined, crossings, levels, earlier.points)
+        return replace(result, branches=result.branches[:1] + earlier.branches[1:] + result.branches[1:])
 
-    def _together(self, found: SolutionBranch, crossings: list[BranchState], levels: int, count: int) -> Continuation:
+    def _together(self, first: SolutionBranch, crossings: list[BranchState], levels: int, count: int) -> Continuation:
         """The first branch, those that cross it, and how it ended."""
-        together = [found]
+        together = [first]
         for _ in range(levels):
             following = []
             for state in crossings:
@@ -214,16 +215,16 @@ class _Run:
                 step = self._advanced(state, length)
                 rates_there = self._rates(step.state)
                 kind = self._passed(state, step, (rates[-1][0], rates_there[0]))
-                found = self._special(kind, state, step.length) if kind else None
+                located = self._special(kind, state, step.length) if kind else None
             except NoConvergence:
                 length *= 0.5
                 if length < LEAST_STEP:
                     ended = "gave up: steps became too short"
                     break
                 continue
-            if found is not None:
-                special.append(found[0])
-                crossings += [found[1]] if kind == "branch point" else []
+            if located is not None:
+                special.append(located[0])
+                crossings += [located[1]] if kind == "branch point" else []
             values = step.state.values
             if follower.system.tail(values) > PILOT_TOLERANCE and np.abs(values).max() > 1e-9 * follower.size:
                 ended = TOO_STEEP
@@ -298,11 +299,11 @@ class _Run:
                 values = finer.solve(coarse(finer.system.points).ravel(), before.parameter)
                 along = np.append(self.follower.system.function(before.tangent[:-1])(finer.system.points).ravel(),
                                   before.tangent[-1])  # fmt: skip
-                found = self._locate(finer, kind, finer.state(values, before.parameter, along), length)
+                located = self._locate(finer, kind, finer.state(values, before.parameter, along), length)
             except NoConvergence:  # the sign does not change within the step on this grid
                 break
-            bound = abs(found.parameter - parameter)
-            parameter, best, follower = found.parameter, found, finer
+            bound = abs(located.parameter - parameter)
+            parameter, best, follower = located.parameter, located, finer
         function = follower.system.function(best.values)
         frequency = abs(self._pair(follower, best).imag) if kind == "Hopf point" else 0.0
         told = float(bound) + LOCATED * length * abs(float(before.tangent[-1]))
@@ -325,15 +326,15 @@ class _Run:
             self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values), self.still
         )
         rates = follower.rates(state.values, state.parameter, order, signs)
-        turning = np.zeros(0) if rates is None else rates[rates.imag > 1e-6 * np.abs(rates)]
+        turning = np.zeros(0) if rates is None else rates[rates.imag > ROOT_ROUNDED * np.abs(rates)]
         return complex(turning[np.abs(turning.real).argmin()]) if len(turning) else None
 
     def _pair(self, follower: Follower, state: BranchState) -> complex:
         """The same; NoConvergence where there is none."""
-        found = self._turning(follower, state)
-        if found is None:
+        pair = self._turning(follower, state)
+        if pair is None:
             raise NoConvergence
-        return found
+        return pair
 
     def _rates(self, state: BranchState) -> tuple[int, float]:
         """How many perturbations of a state grow, -1 where it is not known, and the largest rate."""

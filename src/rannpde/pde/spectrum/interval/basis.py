@@ -44,12 +44,12 @@ class IntegratedLegendre:
 @lru_cache(maxsize=256)
 def _series(order: int, degree: int, derivative: int) -> Array:
     size = order + degree + 1
-    found = np.zeros((size, size))
+    series = np.zeros((size, size))
     for j in range(order):
         if j >= derivative:
             power = polynomial.polypow([1.0, 1.0], j - derivative) / factorial(j - derivative)
             own = poly2leg(power)
-            found[: len(own), j] = own
+            series[: len(own), j] = own
     times = order - derivative
     columns: Array = np.eye(degree + 1)
     if times >= 0:
@@ -57,8 +57,8 @@ def _series(order: int, degree: int, derivative: int) -> Array:
             columns = legint(columns, lbnd=-1, axis=0)
     else:
         columns = legder(columns, m=-times, axis=0)
-    found[: len(columns), order:] = columns
-    return found
+    series[: len(columns), order:] = columns
+    return series
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +86,13 @@ class PiecewisePolynomial:
     def derivative(self, points: Array, derivative: tuple[int, ...]) -> Array:
         """A derivative of the fields, (M, fields), at points (M, 1)."""
         (order,) = derivative
-        place = points[:, 0]
-        cells = np.clip(np.searchsorted(self.edges, place, side="right") - 1, 0, len(self.coefficients) - 1)
+        positions = points[:, 0]
+        cells = np.clip(np.searchsorted(self.edges, positions, side="right") - 1, 0, len(self.coefficients) - 1)
         half = 0.5 * np.diff(self.edges)
         values = np.empty((len(points), self.coefficients.shape[1]))
         for cell in np.unique(cells):
             own = np.flatnonzero(cells == cell)
-            scaled = (place[own] - self.edges[cell]) / half[cell] - 1
+            scaled = (positions[own] - self.edges[cell]) / half[cell] - 1
             series = self.coefficients[cell].T
             series = legder(series, m=order, axis=0) if order else series
             values[own] = legval(scaled, series).T / half[cell] ** order

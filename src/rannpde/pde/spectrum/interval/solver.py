@@ -23,7 +23,8 @@ from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.sturm import SturmLiouville
 from rannpde.pde.spectrum.interval.system import IntervalForm, IntervalSystem
 from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
-from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
+from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import ROUNDED
 
 COEFFICIENT_FLOOR = 1e-13
@@ -61,11 +62,11 @@ class IntervalSolver:
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
-    def run(self) -> Found:
+    def run(self) -> EigenResult:
         """Refine until every wanted eigenvalue has the wanted error."""
         settings = self.settings
         edges = self._first()
-        target = max(0.1 * self.tol**0.5, COEFFICIENT_FLOOR)
+        target = max(MUCH_SMALLER * self.tol**0.5, COEFFICIENT_FLOOR)
         best: _JudgedInterval | None = None
         worst = np.inf
         while True:
@@ -77,19 +78,19 @@ class IntervalSolver:
                 edges = self._halved(edges, marked)
                 continue
             finer = IntervalSystem(self.form, edges, settings.degree + settings.more_degree)
-            found = self._judged(pairs, finer)
-            estimate = self._relative(found).max(initial=0.0) if len(found.values) == self.count else np.inf
+            judged = self._judged(pairs, finer)
+            estimate = self._relative(judged).max(initial=0.0) if len(judged.values) == self.count else np.inf
             self._record(edges, finer.size, estimate)
             if best is None or estimate <= worst:
-                best, worst = found, estimate
-            if found.status is Status.CONVERGED:
-                return self._ended(found, Status.CONVERGED, "")
+                best, worst = judged, estimate
+            if judged.status is Status.CONVERGED:
+                return self._ended(judged, Status.CONVERGED, "")
             if self._over():
                 return self._ended(best, Status.BUDGET, "")
             if len(self.iterations) >= settings.most_iterations or len(edges) - 1 >= settings.most_cells:
                 return self._ended(best, best.status, best.detail)
             if target > COEFFICIENT_FLOOR:
-                target = max(1e-2 * target, COEFFICIENT_FLOOR)
+                target = max(MUCH_SMALLER**2 * target, COEFFICIENT_FLOOR)
                 edges = self._halved(edges, self._marked(system, pairs, target))
             else:
                 edges = self._halved(edges, np.ones(len(edges) - 1, dtype=bool))
@@ -100,17 +101,17 @@ class IntervalSolver:
     def _record(self, edges: Array, size: int, estimate: float) -> None:
         self.request.recorded(self.iterations, len(edges) - 1, size, estimate)
 
-    def _ended(self, found: _JudgedInterval, status: Status, detail: str) -> Found:
-        real = not self.form.complex and are_real(found.values, found.bounds)
+    def _ended(self, judged: _JudgedInterval, status: Status, detail: str) -> EigenResult:
+        real = not self.form.complex and are_real(judged.values, judged.bounds)
         functions: list[Parts] = []
-        for series in found.series:
+        for series in judged.series:
             whole = real or np.abs(series.imag).max() <= ROUNDED * np.abs(series).max()
-            parts = [PiecewisePolynomial(found.edges, np.ascontiguousarray(one)) for one in (series.real, series.imag)]
+            parts = [PiecewisePolynomial(judged.edges, np.ascontiguousarray(one)) for one in (series.real, series.imag)]
             functions.append((parts[0], None if whole else parts[1]))
-        return Found(
-            found.values.real if real else found.values, found.bounds, tuple(functions),
+        return EigenResult(
+            judged.values.real if real else judged.values, judged.bounds, tuple(functions),
             Choice("interval", "integrated Legendre polynomials on cells", "the domain is an interval"), self.wanted,
-            found.counted, status, detail, tuple(self.iterations), self.form.scale,
+            judged.counted, status, detail, tuple(self.iterations), self.form.scale,
             RESIDUALS if self.sturm is not None else TWO_DISCRETISATIONS,
         )  # fmt: skip
 
@@ -133,7 +134,7 @@ class IntervalSolver:
     def _first(self) -> Array:
         """Cells that end where coefficients jump, and on which smooth coefficients are polynomials."""
         lower, upper = self.form.ends
-        inner = [place for place in self.form.jumps if lower < place < upper]
+        inner = [position for position in self.form.jumps if lower < position < upper]
         edges = np.array(sorted({lower, upper, *inner}))
         while len(edges) - 1 < self.settings.first_cells:
             edges = self._halved(edges, np.ones(len(edges) - 1, dtype=bool))
@@ -158,14 +159,14 @@ class IntervalSolver:
         half = 0.5 * np.diff(edges)
         points = edges[:-1, None] + half[:, None] * (nodes + 1)
         symbol = self.form.pencil.problem.vocabulary.symbols[0]
-        found = np.zeros(len(half), dtype=bool)
+        unresolved = np.zeros(len(half), dtype=bool)
         for one in self.form.pencil.equations:
             for own in one.at({symbol: points.ravel()}, points.size).values():
                 for values in own.values():
                     series = np.abs(values.reshape(points.shape) @ inverse.T)
                     size = np.median(np.abs(values)) + series.max(axis=1)
-                    found |= ~(series[:, -2:].max(axis=1) <= self.settings.coefficient_tail * size)
-        return found
+                    unresolved |= ~(series[:, -2:].max(axis=1) <= self.settings.coefficient_tail * size)
+        return unresolved
 
     @staticmethod
     def _halved(edges: Array, marked: Array) -> Array:
@@ -174,15 +175,15 @@ class IntervalSolver:
 
     def _marked(self, system: IntervalSystem, pairs: EigenPairs, target: float) -> Array:
         """Cells (bool) on which a wanted mode is not resolved to the target."""
-        found = np.zeros(len(system.half), dtype=bool)
+        marked = np.zeros(len(system.half), dtype=bool)
         for vector in pairs.vectors[: self.count]:
             series = np.abs(system.series(vector))
             sizes = series.max(axis=(0, 2))
             sizes = np.where(sizes > 1e-10 * sizes.max(), sizes, sizes.max())
             for f, basis in enumerate(system.bases):
                 tail = series[:, f, basis.size - 3 : basis.size].max(axis=1)
-                found |= tail > target * sizes[f]
-        return found & (np.diff(system.edges) > np.diff(self.form.ends)[0] * 2.0**-DEEPEST)
+                marked |= tail > target * sizes[f]
+        return marked & (np.diff(system.edges) > np.diff(self.form.ends)[0] * 2.0**-DEEPEST)
 
     # --------------------------------------------------------------------------------------------------------- errors
 
@@ -195,7 +196,7 @@ class IntervalSolver:
         series = [_normalised(finer.series(vector)) for vector in fine.vectors]
         left = np.array([self._residual(finer, one, value) for one, value in zip(series, fine.values, strict=True)])
         size = np.maximum(np.abs(fine.values), self.form.scale)
-        genuine = (left < settings.residual_limit) & (errors < 0.1 * size)
+        genuine = (left < settings.residual_limit) & (errors < MUCH_SMALLER * size)
         kept = np.flatnonzero(genuine)
         if self.sturm is not None and len(kept):
             functions = [finer.function(series[k].real) for k in kept]
@@ -219,8 +220,8 @@ class IntervalSolver:
             status = Status.STALLED if floor else Status.DISAGREE
         return _JudgedInterval(values, errors, tuple(series[k] for k in chosen), finer.edges, counted, status, detail)
 
-    def _relative(self, found: _JudgedInterval) -> Array:
-        return np.asarray(found.bounds / np.maximum(np.abs(found.values), self.form.scale))
+    def _relative(self, judged: _JudgedInterval) -> Array:
+        return np.asarray(judged.bounds / np.maximum(np.abs(judged.values), self.form.scale))
 
     def _residual(self, system: IntervalSystem, series: Array, value: complex) -> float:
         """What the equations leave of a mode on a grid twice as fine, over the sum of the sizes of their terms."""

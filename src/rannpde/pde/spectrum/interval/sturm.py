@@ -5,7 +5,7 @@
 A function that satisfies the conditions and leaves the residual R has an eigenvalue within δ = ‖R‖ / ‖u‖ in the
 weighted norm (Weinstein), and within δ² / gap where the others are further away (Kato and Temple). How many eigenvalues
 lie below a number is counted by the Prüfer angle, on coefficients that are piecewise constant (Pruess 1973), which is
-independent of the discretisation that found them.
+independent of the discretisation that gave them.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ class SturmLiouville:
         count = len(nodes)
         inverse = np.linalg.inv(legvander(nodes, count - 1))
         total = 0.0
-        found = np.zeros((len(edges) - 1, count))
+        logs = np.zeros((len(edges) - 1, count))
         for cell, (low, high) in enumerate(pairwise(edges)):
             half = 0.5 * (high - low)
             second, first, _, _ = _coefficients(self.form, self.equation, low + half * (nodes + 1))
             if not first.any():
-                found[cell] = total
+                logs[cell] = total
                 continue
             series = legint(inverse @ (first / second), lbnd=-1) * half
-            found[cell] = total + legval(nodes, series)
+            logs[cell] = total + legval(nodes, series)
             total += float(legval(1.0, series))
-        return np.asarray(found - found.max())
+        return np.asarray(logs - logs.max())
 
     def residuals(self, functions: list[PiecewisePolynomial], values: Array, degree: int) -> Array:
         """δ (K,) of functions with eigenvalues (K,): the weighted norm of the residual over that of the function."""
@@ -95,12 +95,12 @@ class SturmLiouville:
         second, first, plain, mass = _coefficients(self.form, self.equation, points)
         factor = np.exp(self._integrating(edges, nodes)).ravel()
         density = factor * np.abs(mass / second) * (half[:, None] * weights).ravel()
-        found = []
+        residuals = []
         for function, value in zip(functions, values, strict=True):
             u, slope, bend = (function.derivative(points[:, None], (k,))[:, 0] for k in range(3))
             left = (second * bend + first * slope + plain * u) / mass + value * u
-            found.append(sqrt(float((density * left**2).sum()) / max(float((density * u**2).sum()), 1e-300)))
-        return np.array(found)
+            residuals.append(sqrt(float((density * left**2).sum()) / max(float((density * u**2).sum()), 1e-300)))
+        return np.array(residuals)
 
     def count_before(self, value: float, edges: Array) -> int:
         """How many eigenvalues lie between a number and the bounded end of the spectrum, for separated conditions."""
@@ -123,12 +123,15 @@ class SturmLiouville:
 
     def _angle(self, end: int) -> float:
         """The angle θ in [0, π), tan θ = u / u', that a condition prescribes."""
-        place = self.form.ends[end]
+        position = self.form.ends[end]
         words = self.form.pencil.problem.vocabulary
         for one in self.form.pencil.conditions:
             region = one.term.region
             if (region.outward > 0) == bool(end):  # type: ignore[union-attr]
-                known = {words.symbols[0]: np.array([place]), words.normals[0]: np.array([-1.0 if end == 0 else 1.0])}
+                known = {
+                    words.symbols[0]: np.array([position]),
+                    words.normals[0]: np.array([-1.0 if end == 0 else 1.0]),
+                }
                 table = {jet.order: float(own[0][0]) for jet, own in one.at(known, 1).items()}
                 plain, slope = table.get(0, 0.0), table.get(1, 0.0)
                 angle = atan2(-slope, plain)  # plain u + slope u' = 0
@@ -168,7 +171,7 @@ def _rescaled(angle: float, factor: float) -> float:
 def _coefficients(form: IntervalForm, equation: LinearTerm, points: Array) -> tuple[Array, Array, Array, Array]:
     """a, b, c, r (M,) of a u'' + b u' + c u + λ r u = 0."""
     symbol = form.pencil.problem.vocabulary.symbols[0]
-    found = equation.at({symbol: points}, len(points))
+    coefficients = equation.at({symbol: points}, len(points))
     name, zero = form.fields[0], np.zeros(len(points))
-    parts = [found.get(Jet(name, (order,)), {}).get(0, zero) for order in (2, 1, 0)]
-    return parts[0], parts[1], parts[2], found.get(Jet(name, (0,)), {}).get(1, zero)
+    parts = [coefficients.get(Jet(name, (order,)), {}).get(0, zero) for order in (2, 1, 0)]
+    return parts[0], parts[1], parts[2], coefficients.get(Jet(name, (0,)), {}).get(1, zero)

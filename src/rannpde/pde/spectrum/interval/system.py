@@ -56,11 +56,11 @@ class IntervalForm:
 
     @cached_property
     def jumps(self) -> dict[float, bool]:
-        """Places inside where coefficients jump or have kinks, and whether a flux jumps there."""
+        """Positions inside where coefficients jump or have kinks, and whether a flux jumps there."""
         plain = self.pencil.problem.at_eigenvalue(1.0)
         if not plain.kinked:
             return {}
-        return {place: flux for _, place, flux in interfaces_of(plain).flat}
+        return {position: flux for _, position, flux in interfaces_of(plain).flat}
 
     @cached_property
     def complex(self) -> bool:
@@ -177,13 +177,13 @@ class IntervalSystem:
                         rows.add(0, sign * scale * self._ends(f, order, end, cell), cell * width + self.offsets[f])
                 rows.step(1)
 
-    def _fluxes(self, place: float) -> dict[tuple[int, int], tuple[dict[Jet, float], dict[Jet, float]]]:
+    def _fluxes(self, position: float) -> dict[tuple[int, int], tuple[dict[Jet, float], dict[Jet, float]]]:
         """(field, order) → coefficients, on both sides, of the flux that is continuous instead of this derivative."""
         jumping = [at for at, flux in self.form.jumps.items() if flux]
         lower, upper = self.form.ends
-        if not any(abs(place - at) <= 1e-10 * (upper - lower) for at in jumping):
+        if not any(abs(position - at) <= 1e-10 * (upper - lower) for at in jumping):
             return {}
-        found = {}
+        fluxes = {}
         words = self.form.pencil.problem.vocabulary
         for one in self.form.pencil.equations:
             flux = one.expression.flux
@@ -191,13 +191,13 @@ class IntervalSystem:
                 continue
             sides = []
             for sign in (-1, 1):
-                at = {words.symbols[0]: np.array([place + sign * BESIDE_JUMP * (upper - lower)])}
+                at = {words.symbols[0]: np.array([position + sign * BESIDE_JUMP * (upper - lower)])}
                 at[words.normals[0]] = np.ones(1)
                 values = evaluate(flux.partials, at, flux.functions)
                 sides.append({jet: float(np.ravel(v)[0]) for jet, v in zip(flux.jets, values, strict=True)})
             top = max(flux.jets, key=lambda jet: jet.order)
-            found[self.form.fields.index(top.field), top.order] = (sides[0], sides[1])
-        return found
+            fluxes[self.form.fields.index(top.field), top.order] = (sides[0], sides[1])
+        return fluxes
 
     def _periodic(self, rows: _Rows) -> None:
         width, last = int(self.offsets[-1]), len(self.half) - 1
@@ -229,11 +229,11 @@ class IntervalSystem:
         """Legendre coefficients (C, fields, K) of the fields of a vector of unknowns (N,)."""
         cells, width = len(self.half), int(self.offsets[-1])
         most = max(basis.size for basis in self.bases)
-        found = np.zeros((cells, len(self.bases), most), dtype=vector.dtype)
+        series = np.zeros((cells, len(self.bases), most), dtype=vector.dtype)
         own = vector.reshape(cells, width)
         for f, basis in enumerate(self.bases):
-            found[:, f, : basis.size] = own[:, self.offsets[f] : self.offsets[f + 1]] @ basis.series(0).T
-        return found
+            series[:, f, : basis.size] = own[:, self.offsets[f] : self.offsets[f + 1]] @ basis.series(0).T
+        return series
 
     def function(self, series: Array) -> PiecewisePolynomial:
         return PiecewisePolynomial(self.edges, series)
@@ -256,9 +256,9 @@ class _Rows:
         self.count += count
 
     def matrices(self, size: int) -> tuple[sparse.csc_matrix, ...]:
-        found = []
+        matrices = []
         for parts in self.parts:
             empty = np.zeros(0, dtype=int)
             rows, columns, entries = (np.concatenate([part[k] for part in parts]) if parts else empty for k in range(3))
-            found.append(sparse.csc_matrix((entries.astype(self.kind), (rows, columns)), (size, size)))
-        return tuple(found)
+            matrices.append(sparse.csc_matrix((entries.astype(self.kind), (rows, columns)), (size, size)))
+        return tuple(matrices)

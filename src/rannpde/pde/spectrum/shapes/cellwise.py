@@ -37,7 +37,7 @@ class CellGroup:
 
     cells: Array
     same: Array
-    places: Array
+    traces: Array
     square: Array
     upper: Array
     lower: Array
@@ -106,24 +106,24 @@ class CellPencil:
     @cached_property
     def roots(self) -> list[Array]:
         """R (U, n, n) of each group with ±M = RᵀR."""
-        found = []
+        roots = []
         for one in self.groups:
             values, vectors = np.linalg.eigh(self.sign * one.masses[0])
-            found.append(np.sqrt(np.maximum(values, 0.0))[:, :, None] * np.swapaxes(vectors, 1, 2))
-        return found
+            roots.append(np.sqrt(np.maximum(values, 0.0))[:, :, None] * np.swapaxes(vectors, 1, 2))
+        return roots
 
     def times_mass(self, weights: Array, power: int = 1) -> Array:
         """M of a power of λ times weights (C, n)."""
-        found = np.empty(weights.shape, dtype=np.result_type(self.kind, weights))
+        products = np.empty(weights.shape, dtype=np.result_type(self.kind, weights))
         for one in self.groups:
-            found[one.cells] = by_kind(one.masses[power - 1], one.same, weights[one.cells])
-        return found
+            products[one.cells] = by_kind(one.masses[power - 1], one.same, weights[one.cells])
+        return products
 
     def absolute_quotient(self, value: complex, weights: Array, traces: Array) -> float:
         """Σ |z| |K| |z| / |z P'(λ) z| of a mode with weights (C, n) and traces (T,): rounding is eps times this."""
         own, trace, total = np.abs(weights), np.abs(traces), 0.0
         for one in self.groups:
-            inside, around = own[one.cells], trace[one.places]
+            inside, around = own[one.cells], trace[one.traces]
             total += float((inside * by_kind(np.abs(one.square), one.same, inside)).sum())
             total += 2 * float((inside * by_kind(np.abs(one.upper), one.same, around)).sum())
             total += float((around * by_kind(np.abs(one.corner), one.same, around)).sum())
@@ -163,8 +163,8 @@ class ShiftedCells:
             self.inverses.append(inverse)
             self.responses.append(response)
             schur = one.corner - np.matmul(one.lower, response)
-            rows.append(np.repeat(one.places, one.places.shape[1], axis=1).ravel())
-            columns.append(np.tile(one.places, (1, one.places.shape[1])).ravel())
+            rows.append(np.repeat(one.traces, one.traces.shape[1], axis=1).ravel())
+            columns.append(np.tile(one.traces, (1, one.traces.shape[1])).ravel())
             entries.append(schur[one.same].ravel())
         row, column, entry = np.concatenate(rows), np.concatenate(columns), np.concatenate(entries)
         numbers = np.cumsum(pencil.active) - 1
@@ -199,9 +199,9 @@ class ShiftedCells:
         right = np.zeros(self.pencil.total, dtype=kind)
         own: list[Array] = []
         for one, inverse in zip(self.pencil.groups, self.inverses, strict=True):
-            found = by_kind(inverse, one.same, loads[one.cells])
-            own.append(found)
-            np.add.at(right, one.places, -by_kind(one.lower, one.same, found))
+            inside_alone = by_kind(inverse, one.same, loads[one.cells])
+            own.append(inside_alone)
+            np.add.at(right, one.traces, -by_kind(one.lower, one.same, inside_alone))
         traces = np.zeros(self.pencil.total, dtype=kind)
         if len(self.numbers):
             ordered = np.empty(len(self.numbers), dtype=kind)
@@ -209,7 +209,7 @@ class ShiftedCells:
             traces[self.pencil.active] = self._solved(ordered)[self.numbers]
         weights = np.empty(loads.shape, dtype=kind)
         for one, response, inside in zip(self.pencil.groups, self.responses, own, strict=True):
-            weights[one.cells] = inside - by_kind(response, one.same, traces[one.places])
+            weights[one.cells] = inside - by_kind(response, one.same, traces[one.traces])
         return weights, traces
 
     def _solved(self, right: Array) -> Array:
@@ -230,18 +230,18 @@ class ShiftedCells:
         shape = (pencil.count, pencil.length)
 
         def times(vector: Array, roots: Sequence[Array]) -> Array:
-            given, found = vector.reshape(shape), np.empty(shape)
+            given, products = vector.reshape(shape), np.empty(shape)
             for one, root in zip(pencil.groups, roots, strict=True):
-                found[one.cells] = by_kind(root, one.same, given[one.cells])
-            return found
+                products[one.cells] = by_kind(root, one.same, given[one.cells])
+            return products
 
         turned = [np.swapaxes(root, 1, 2) for root in pencil.roots]
         values, vectors = _arpack(
             eigsh, lambda vector: times(self.solve(times(vector, turned))[0], pencil.roots).ravel(), shape, count, rng
         )
-        found = [self.solve(times(column, turned)) for column in vectors.T]
-        weights = np.array([one for one, _ in found]).reshape(len(found), *shape)
-        return self.shift + 1 / (values * pencil.sign), weights, np.array([trace for _, trace in found])
+        solutions = [self.solve(times(column, turned)) for column in vectors.T]
+        weights = np.array([one for one, _ in solutions]).reshape(len(solutions), *shape)
+        return self.shift + 1 / (values * pencil.sign), weights, np.array([trace for _, trace in solutions])
 
     def _by_arnoldi(self, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """By the linearisation of all powers of the eigenvalue."""
@@ -277,7 +277,7 @@ def _uneven(one: Array, other: Array | None = None) -> bool:
 def _arpack(
     search: Any, applied: Any, shape: tuple[int, ...], count: int, rng: np.random.Generator, kind: type = float
 ) -> tuple[Array, Array]:
-    """The largest eigenvalues (K,) of an operator and their vectors (N, K): those that were found."""
+    """The largest eigenvalues (K,) of an operator and their vectors (N, K): those that converged."""
     size = int(np.prod(shape))
     operator = LinearOperator((size, size), matvec=applied, dtype=kind)
     start: Array = rng.standard_normal(size).astype(kind)

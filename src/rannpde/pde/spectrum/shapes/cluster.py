@@ -10,7 +10,7 @@ import scipy.linalg
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
-from rannpde.pde.tolerance import NONLINEAR_SHARE
+from rannpde.pde.tolerance import MUCH_SMALLER, NONLINEAR_SHARE
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.least_squares import rounding_ridge
@@ -68,7 +68,7 @@ class ModeCluster:
             if of.monitor.exhausted:
                 return False
             self.sampled: dict[float, SampledFunctions] = {}
-            self.places = BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 0.5))
+            self.samples = BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 0.5))
             kappas = self._newton(of.tol)
             if kappas is None:
                 return False
@@ -80,8 +80,8 @@ class ModeCluster:
                 return True
             if worst > 0.5 * least:
                 return False
-            target = 0.1 * of.tol / np.sqrt(len(errors))
-            finer: Any = law.refined(self.resolution, errors, target, worst > 0.1 * least, weights)
+            target = MUCH_SMALLER * of.tol / np.sqrt(len(errors))
+            finer: Any = law.refined(self.resolution, errors, target, worst > MUCH_SMALLER * least, weights)
             plane = isinstance(law, PlaneLaw)
             self.resolution = replace(finer, corners=of.poles(finer.corners)) if plane else finer
             least, self.first = worst, kappas
@@ -92,12 +92,12 @@ class ModeCluster:
         here = float(self.first[0])
         coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
         self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
+        self.samples = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
         near = self._corrections(here, NEIGHBOURS)
-        found: list[float] = []
+        eigenvalues: list[float] = []
         for start in np.zeros(0) if near is None else near:
             value = float(start)
-            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in found):
+            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in eigenvalues):
                 continue
             for _ in range(TrefftzTuning().iterations):
                 again = self._corrections(value, 1)
@@ -105,14 +105,14 @@ class ModeCluster:
                     break
                 change, value = abs(float(again[0]) - value), float(again[0])
                 if change <= 1e-5 * value:
-                    if all(abs(value - one) > 1e-4 * value for one in found):
-                        found.append(value)
+                    if all(abs(value - one) > 1e-4 * value for one in eigenvalues):
+                        eigenvalues.append(value)
                     break
-        return found
+        return eigenvalues
 
     def multiplicity(self, kappa: float) -> int:
         """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
-        left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.places.roots[:, None], axis=0)
+        left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.samples.roots[:, None], axis=0)
         return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
 
     def _coarsely(self, law: PlaneLaw | SpaceLaw) -> None:
@@ -121,20 +121,20 @@ class ModeCluster:
         if coarse.tol == law.tol:
             return
         self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
-        found = self._newton(coarse.tol)
-        self.first = self.first if found is None else found
+        self.samples = BoundarySamples(self.of.problem, self.of.boundary, coarse.conditions(self.resolution, 0.5))
+        kappas = self._newton(coarse.tol)
+        self.first = self.first if kappas is None else kappas
 
     def _small(self, kappa: float, count: int) -> SampledFunctions:
         """The functions of κ with the smallest boundary values relative to those inside."""
-        law, places = self.of.law(kappa), self.places
+        law, samples = self.of.law(kappa), self.samples
         families = self.of.families(law, self.resolution)
-        both = np.concatenate([places.points, self.inside])
+        both = np.concatenate([samples.points, self.inside])
         tables = feature_values(families, both, (0,) * law.form.dim)[:, 0]
-        values, inside = tables[: len(places.points)], tables[len(places.points) :]
-        across = places.across(lambda index: feature_values(families, places.points, index)[:, 0])
-        left = places.left(values, across)
-        stacked = np.concatenate([left * places.roots[:, None], inside / np.sqrt(len(inside))])
+        values, inside = tables[: len(samples.points)], tables[len(samples.points) :]
+        across = samples.across(lambda index: feature_values(families, samples.points, index)[:, 0])
+        left = samples.left(values, across)
+        stacked = np.concatenate([left * samples.roots[:, None], inside / np.sqrt(len(inside))])
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[~(sizes > 1e-280)] = np.inf
         first, triangle = scipy.linalg.qr(stacked / sizes, mode="economic", check_finite=False)
@@ -149,12 +149,12 @@ class ModeCluster:
         weights = weights / sizes[:, None]
         return SampledFunctions(families, weights, values @ weights, across @ weights, left @ weights, inside @ weights)
 
-    def _mass(self, kappa: float, found: SampledFunctions) -> Array:
+    def _mass(self, kappa: float, functions: SampledFunctions) -> Array:
         """∫ u_i u_j: by Rellich's identity where u = 0 is the condition, by points inside otherwise."""
         if self.of.clamped:
-            share = self.places.lengths * self.places.outwards / (2 * kappa)
-            return np.asarray((share[:, None] * found.across).T @ found.across)
-        return np.asarray(self.area / len(found.inside) * found.inside.T @ found.inside)
+            share = self.samples.lengths * self.samples.outwards / (2 * kappa)
+            return np.asarray((share[:, None] * functions.across).T @ functions.across)
+        return np.asarray(self.area / len(functions.inside) * functions.inside.T @ functions.inside)
 
     def _newton(self, tol: float) -> Array | None:
         """The members, by corrections from Green's formula, each cluster at its own middle."""
@@ -169,21 +169,21 @@ class ModeCluster:
             corrected = np.sort(corrected)
             change = float(np.abs(corrected - kappas).max() / np.abs(kappas).max())
             kappas = corrected
-            if change <= 0.1 * tol:
+            if change <= MUCH_SMALLER * tol:
                 return kappas
-            if np.abs(kappas - self.first).max() > 4 * self.reach + 0.1 * float(np.abs(self.first).max()):
+            if np.abs(kappas - self.first).max() > 4 * self.reach + MUCH_SMALLER * float(np.abs(self.first).max()):
                 return None
         return kappas if change <= tol else None
 
     def _corrections(self, kappa: float, count: int) -> Array | None:
         """The eigenvalues (count,) nearest to κ; a neighbour or two more are in the small problem."""
-        found = self.sampled[kappa] = self._small(kappa, count + 2)
-        share = self.places.lengths[:, None]
-        held = self.places.held[:, None]
-        green = (share * np.where(held, 0.0, found.left / self.places.unit)).T @ found.values
-        green -= (share * np.where(held, found.left, 0.0)).T @ found.across
+        functions = self.sampled[kappa] = self._small(kappa, count + 2)
+        share = self.samples.lengths[:, None]
+        held = self.samples.held[:, None]
+        green = (share * np.where(held, 0.0, functions.left / self.samples.unit)).T @ functions.values
+        green -= (share * np.where(held, functions.left, 0.0)).T @ functions.across
         try:
-            values = scipy.linalg.eigvals(green, self._mass(kappa, found))
+            values = scipy.linalg.eigvals(green, self._mass(kappa, functions))
         except (scipy.linalg.LinAlgError, ValueError):
             return None
         if not np.isfinite(values).all():
@@ -198,29 +198,29 @@ class ModeCluster:
         for group in split_values(kappas, 1e-2 * self.of.tol):
             value = float(kappas[group].mean())
             middle = min(self.sampled, key=lambda kappa, value=value: abs(kappa - value))  # type: ignore[misc]
-            found = self.sampled[middle].leading(len(group))
-            norms = np.sqrt(np.abs(np.diag(self._mass(middle, found))) / self.area)
+            functions = self.sampled[middle].leading(len(group))
+            norms = np.sqrt(np.abs(np.diag(self._mass(middle, functions))) / self.area)
             law, own, total = self.of.law(middle), [], 0.0
-            families, own_weights = found.families, found.weights
+            families, own_weights = functions.families, functions.weights
 
             def table(index: MultiIndex, families: Any = families, own: Array = own_weights) -> Array:
                 return np.asarray(feature_values(families, fresh.points, index)[:, 0] @ own)
 
             values = table((0,) * law.form.dim)
             left = np.abs(fresh.left(values, fresh.across(table))) / norms
-            for k, column in enumerate(found.weights.T):
-                network = TrefftzNetwork(tuple(found.families), column, (NoPart(),), law.form)
+            for k, column in enumerate(functions.weights.T):
+                network = TrefftzNetwork(tuple(functions.families), column, (NoPart(),), law.form)
                 largest = float(left[:, k].max())
                 largest += fresh.between(values[:, k] / norms[k])
                 total += largest**2
-                size = found.inside[np.abs(found.inside[:, k]).argmax(), k]
+                size = functions.inside[np.abs(functions.inside[:, k]).argmax(), k]
                 own.append(replace(network, weights=column / size))
                 for g in np.unique(fresh.groups):
                     mine = fresh.groups == g
                     error = float(np.linalg.norm(left[mine, k] * fresh.roots[mine]))
                     errors[int(g)] = max(errors.get(int(g), 0.0), error)
-                ends = np.cumsum([family.columns for family in found.families])[:-1]
-                weights = list(zip(found.families, np.split(column / norms[k], ends), strict=True))
+                ends = np.cumsum([family.columns for family in functions.families])[:-1]
+                weights = list(zip(functions.families, np.split(column / norms[k], ends), strict=True))
             share = float(np.sqrt(total))
             bound = middle * share / max(1 - share, 1e-3) + float(np.abs(kappas[group] - middle).max())
             modes += [(kappa, bound + 1e-14 * middle, one) for kappa, one in zip(kappas[group], own, strict=True)]

@@ -84,7 +84,7 @@ class EllipticCells:
     def _fluxes(self, numbers: tuple[int, ...], points: Array, normals: Array) -> tuple[Array, ...]:
         """The same of conditions with a derivative at boundary points, as coefficients of normal fluxes (M, K, F)."""
         count, fields = len(points), len(self.fields)
-        found = [np.zeros((count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
+        fluxes = [np.zeros((count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
         words = self.problem.vocabulary
         known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
         gathered = [(self.operators.conditions[k], self.form.condition(self.form.terms[k], points, normals)[2])
@@ -98,8 +98,8 @@ class EllipticCells:
             each = [one.plain(known, count, self.fields, self.degree) for one, _ in natural]
             for power in range(self.degree + 1):
                 row = free @ inverse @ np.stack([own[power] for own in each], axis=1)
-                found[power] = 1j * np.imag(row) if power == 0 else -row
-        return tuple(found)
+                fluxes[power] = 1j * np.imag(row) if power == 0 else -row
+        return tuple(fluxes)
 
     # ------------------------------------------------------------------------------------------------- the protocol
 
@@ -138,7 +138,7 @@ class EllipticCells:
         """Fluxes (B, q, K, F) on all patches, the imaginary part of K first, then of each power."""
         patches = local.mesh.patches
         count, fields = patches.points.shape[1], len(self.fields)
-        found = [np.zeros((len(patches), count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
+        fluxes = [np.zeros((len(patches), count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
         if not self.uniform:
             for group, numbers in enumerate(local.mesh.conditions):
                 mine = np.flatnonzero(patches.group == group)
@@ -147,19 +147,19 @@ class EllipticCells:
                     numbers, patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
                 )
                 for power, part in enumerate(own):
-                    found[power][mine] = part.reshape(len(mine), count, fields, fields)
-        return tuple(found)
+                    fluxes[power][mine] = part.reshape(len(mine), count, fields, fields)
+        return tuple(fluxes)
 
     def _masses(self, local: LocalMatrices, cells: Array, edges: tuple[Array, ...]) -> list[Array]:
         """Imaginary part of K, then masses of each power, each (B, n, n), of cells."""
         fields, k = len(self.fields), local.size
-        found = [np.zeros((len(cells), fields, k, fields, k), dtype=complex) for _ in range(self.degree + 1)]
+        masses = [np.zeros((len(cells), fields, k, fields, k), dtype=complex) for _ in range(self.degree + 1)]
         for row, cell in enumerate(cells.tolist()):
             values, weights, points = local.functions.cell_table(cell)
             heavy = weights[:, None] * values
             for power, part in enumerate(self._reactions(points)):
                 for f, g in zip(*np.nonzero(np.abs(part).max(axis=0)), strict=True):
-                    found[power][row, f, :, g] = heavy.T @ (part[:, f, g, None] * values)
+                    masses[power][row, f, :, g] = heavy.T @ (part[:, f, g, None] * values)
         if any(edge.any() for edge in edges):
             rows = {cell: row for row, cell in enumerate(cells.tolist())}
             for patch in np.flatnonzero(np.isin(local.mesh.patches.cell, cells)):
@@ -169,8 +169,8 @@ class EllipticCells:
                 heavy = local.weights[pair][:, None] * values
                 for power, edge in enumerate(edges):
                     for f, g in zip(*np.nonzero(np.abs(edge[patch]).max(axis=0)), strict=True):
-                        found[power][row, f, :, g] += heavy.T @ (edge[patch][:, f, g, None] * values)
-        flat = [one.reshape(len(cells), fields * k, fields * k) for one in found]
+                        masses[power][row, f, :, g] += heavy.T @ (edge[patch][:, f, g, None] * values)
+        flat = [one.reshape(len(cells), fields * k, fields * k) for one in masses]
         return [flat[0], *(one if self.operators.complex else one.real for one in flat[1:])]
 
     def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
@@ -232,5 +232,5 @@ class EllipticCells:
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         shape = (pencil.count, len(self.fields), -1)
-        found = [weak_network(pencil.local, WeightedFields(own.reshape(shape))) for own, _ in mode.parts()]
-        return found[0], found[1] if len(found) > 1 else None
+        networks = [weak_network(pencil.local, WeightedFields(own.reshape(shape))) for own, _ in mode.parts()]
+        return networks[0], networks[1] if len(networks) > 1 else None

@@ -2,7 +2,7 @@
 
 The matrices are those of ``rannpde.pde.flow``, with tangential velocities and normal tractions on faces; the tractions
 are multipliers of continuity, each of which is one negative eigenvalue of the symmetric problem. The mass is that of
-the velocity. The pressure of a mode is found afterwards; it is linear in the eigenvalue.
+the velocity. The pressure of a mode is computed afterwards; it is linear in the eigenvalue.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class FlowModes:
         rest = system.rest()
         groups = []
         for batch in local.batches():
-            found = system.matrices(batch, rest)
+            matrices = system.matrices(batch, rest)
             points = local.stream_tables(batch.cells)[0]
             mass = self._masses(points.reshape(-1, 2)).reshape(*points.shape[:2], 2, 2)
             heavy = system.inertia.multiplied(batch.cells, mass)
             same = np.arange(len(batch.cells))
-            groups.append(CellGroup(batch.cells, same, system.dofs(batch), found.square, found.upper,
-                                    found.lower, found.corner, (heavy,)))  # fmt: skip
+            groups.append(CellGroup(batch.cells, same, system.dofs(batch), matrices.square, matrices.upper,
+                                    matrices.lower, matrices.corner, (heavy,)))  # fmt: skip
             self.pause()
         tractions = int(system.active[system.faces * system.m :].sum())
         return CellPencil(local, groups, system.total, self.scale, 1, system.active, tractions)
@@ -120,12 +120,12 @@ class FlowModes:
             return PressureRecovery(system).recovered(FlowState(stream, tangential, normal))
 
         parts, value = mode.parts(), complex(mode.value)
-        found = [recovered(part, value.real) for part in parts]
-        if len(found) > 1 and value.imag:
+        flows = [recovered(part, value.real) for part in parts]
+        if len(flows) > 1 and value.imag:
             forces = [recovered(part, value.imag).weights[:, 1] - recovered(part, 0.0).weights[:, 1] for part in parts]
-            for one, force in zip(found, (-forces[1], forces[0]), strict=True):
+            for one, force in zip(flows, (-forces[1], forces[0]), strict=True):
                 one.weights[:, 1] += force
-        return found
+        return flows
 
     def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
         return mode.value, pencil.absolute_quotient(mode.value, mode.weights, mode.traces)
@@ -172,17 +172,17 @@ class FlowModes:
         self, resolution: FlowResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         assert isinstance(pencil.local, FlowCells)
-        found = [
+        networks = [
             self._gauged(flow_network(resolution.tree, pencil.local, one.weights))
             for one in self._recovered(pencil, mode)
         ]
-        return found[0], found[1] if len(found) > 1 else None
+        return networks[0], networks[1] if len(networks) > 1 else None
 
     def _gauged(self, network: CellNetwork) -> CellNetwork:
         """The pressure with the mean zero where nothing says its constant: that of an enclosed flow."""
         if any(self.form.pressure in term.expression.fields for term in self.form.terms):
             return network
-        place = self.form.columns[2]
+        column = self.form.columns[2]
         coefficients = network.coefficients.copy()
-        coefficients[:, -1, place] -= float(network(self.discretisation.check_points)[:, place].mean())
+        coefficients[:, -1, column] -= float(network(self.discretisation.check_points)[:, column].mean())
         return replace(network, coefficients=coefficients)

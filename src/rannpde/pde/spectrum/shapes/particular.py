@@ -1,7 +1,7 @@
 """The method of particular solutions: eigenvalues of Laplace's operator from features that satisfy Δu + κu = 0.
 
-For a wave number near an eigenvalue some combination of Trefftz features almost satisfies the conditions. It is found
-as the smallest angle between the features on the boundary and those inside (Betcke and Trefethen 2005). Green's formula
+For a wave number near an eigenvalue some combination of Trefftz features almost satisfies the conditions. It gives
+the smallest angle between the features on the boundary and those inside (Betcke and Trefethen 2005). Green's formula
 then gives the distance to the eigenvalues: with functions u_i for κ and the eigenfunctions replaced by them,
 
     (κ* - κ) ∫ u_i u_j = ∮ (∂ₙu_i u_j - u_i ∂ₙu_j) ,
@@ -25,7 +25,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.pencil import Pencil
 from rannpde.pde.spectrum.result import BOUNDARY_RESIDUALS, BOUNDARY_VALUES
-from rannpde.pde.spectrum.search import Found
+from rannpde.pde.spectrum.search import EigenResult
 from rannpde.pde.spectrum.shapes.boundary_points import condition_kind
 from rannpde.pde.spectrum.shapes.cluster import NEWTON_REACH, ModeCluster
 from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary, solid_boundary
@@ -50,7 +50,7 @@ class RefinedModes:
     bounds: Array
     networks: tuple[TrefftzNetwork | None, ...]
 
-    def found(self, rough: Found, clamped: bool) -> Found:
+    def result(self, rough: EigenResult, clamped: bool) -> EigenResult:
         """The same in the order in which they are wanted; constants, and how they were counted, are those of a rough
         solution."""
         functions = [
@@ -105,8 +105,10 @@ class ParticularSolutions:
         )
         if isinstance(boundary, str) or any(condition_kind(segment.term) is None for segment in boundary.segments):
             return None
-        found = cls(stated, boundary, one.kappa - zero.kappa, zero.kappa, tol, rng, monitor)
-        return None if any(found.poles((1,) * len(boundary.corners))) else found  # poles do not end at the corner
+        solutions = cls(stated, boundary, one.kappa - zero.kappa, zero.kappa, tol, rng, monitor)
+        return (
+            None if any(solutions.poles((1,) * len(boundary.corners))) else solutions
+        )  # poles do not end at the corner
 
     @property
     def clamped(self) -> bool:
@@ -132,13 +134,13 @@ class ParticularSolutions:
                 groups[-1].append(int(k))
             else:
                 groups.append([int(k)])
-        found, bounds = np.array(values, dtype=float), np.full(len(values), np.inf)
+        improved, bounds = np.array(values, dtype=float), np.full(len(values), np.inf)
         networks: list[TrefftzNetwork | None] = [None] * len(values)
         resolution: Any = None
         inside = self.problem.domain.sample(SIGN_POINTS if self.clamped else NORM_POINTS, rng=self.rng)
         for group in groups:
             if len(group) == 1 and self.free and abs(kappas[group[0]]) <= 4 * reach[group[0]]:  # a constant, exactly
-                found[group[0]], bounds[group[0]] = -self.start / self.slope, 0.0
+                improved[group[0]], bounds[group[0]] = -self.start / self.slope, 0.0
                 continue
             if kappas[group].min() <= 0:
                 return None
@@ -149,19 +151,23 @@ class ParticularSolutions:
             for k, (kappa, bound, network) in zip(group, own.modes, strict=True):
                 if abs(kappa - kappas[k]) > 4 * reach[k] + bound:
                     return None
-                found[k], bounds[k], networks[k] = (kappa - self.start) / self.slope, bound / abs(self.slope), network
-        return RefinedModes(found, bounds, tuple(networks))
+                improved[k], bounds[k], networks[k] = (
+                    (kappa - self.start) / self.slope,
+                    bound / abs(self.slope),
+                    network,
+                )
+        return RefinedModes(improved, bounds, tuple(networks))
 
     def poles(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Poles at corners, none where modes are analytic: where an odd or even reflection continues them."""
-        found = []
+        numbers = []
         for number, (count, corner) in enumerate(zip(counts, self.boundary.corners, strict=True)):
             kinds = {condition_kind(segment.term) for segment in self.boundary.segments if number in segment.corners}
             straight = all(segment.straight for segment in self.boundary.segments if number in segment.corners)
             waves = np.pi / corner.angle * (1.0 if len(kinds) == 1 else 0.5)
             analytic = straight and abs(waves - round(waves)) <= 1e-9 * waves and round(waves) > 0
-            found.append(0 if analytic and self.plain else count)
-        return tuple(found)
+            numbers.append(0 if analytic and self.plain else count)
+        return tuple(numbers)
 
     @property
     def plain(self) -> bool:
@@ -175,10 +181,10 @@ class ParticularSolutions:
         """
         if isinstance(law, SpaceLaw):
             return law.first()
-        found = law.first()
+        resolution = law.first()
         corners = self.poles((law.poles,) * len(self.boundary.corners))
         assert isinstance(self.boundary, PlaneBoundary)
-        sources = list(found.sources)
+        sources = list(resolution.sources)
         unit = (np.arange(48) + 0.5) / 48
         holes = [law.form.to(segment.place(unit)) for segment in self.boundary.segments if segment.loop]
         for number, segment in enumerate(self.boundary.segments):
@@ -186,7 +192,7 @@ class ParticularSolutions:
                 side = law.form.to(segment.place(unit))
                 gap = min(float(np.linalg.norm(side[:, None] - hole, axis=2).min()) for hole in holes)
                 sources[number] = ceil(law.tuning.offset * segment.length / gap)
-        return replace(found, corners=corners, sources=tuple(sources))
+        return replace(resolution, corners=corners, sources=tuple(sources))
 
     def law(self, kappa: float) -> PlaneLaw | SpaceLaw:
         """Of the features for this κ."""
@@ -198,13 +204,13 @@ class ParticularSolutions:
         return PlaneLaw(domain, self.boundary, form, self.tol, tuning, self.problem.vocabulary)
 
     def families(self, law: PlaneLaw | SpaceLaw, resolution: Any) -> list[FeatureFamily]:
-        """The features for one κ; sources in space, whose places do not depend on it, are placed once."""
+        """The features for one κ; sources in space, whose positions do not depend on it, are placed once."""
         rng = np.random.default_rng(self.rng)
         if not isinstance(law, SpaceLaw) or not any(resolution.sources):
             return law.families(resolution, rng)
         if resolution not in self.sources:
-            found = law.families(resolution, rng)
-            self.sources[resolution] = next(one for one in found if isinstance(one, SourceFamily))
+            families = law.families(resolution, rng)
+            self.sources[resolution] = next(one for one in families if isinstance(one, SourceFamily))
         plain = replace(resolution, sources=(0,) * len(resolution.sources))
         return [*law.families(plain, rng), replace(self.sources[resolution], form=law.form)]
 
@@ -221,17 +227,17 @@ class ParticularSolutions:
         radius = (self.problem.domain.measure * scale**dim / unit) ** (1 / dim)
         zero = (jn_zeros(0, 1)[0], np.pi)[dim - 2]
         here = (zero / radius) ** 2 * (1 - NEWTON_REACH)
-        found: list[float] = []
+        eigenvalues: list[float] = []
         while not self.monitor.exhausted:
-            known = sorted(found)
+            known = sorted(eigenvalues)
             if len(known) > count and here * (1 - NEWTON_REACH) > known[count]:
                 break
             cluster = ModeCluster(self, np.array([here]), here, inside)
             for near in cluster.neighbours(NEWTON_REACH):
-                if all(abs(near - one) > 1e-4 * near for one in found):
-                    found += [near] * cluster.multiplicity(near)
+                if all(abs(near - one) > 1e-4 * near for one in eigenvalues):
+                    eigenvalues += [near] * cluster.multiplicity(near)
             here *= 1 + NEWTON_REACH
-        return (np.sort(found)[:count] - self.start) / self.slope
+        return (np.sort(eigenvalues)[:count] - self.start) / self.slope
 
 
 def _form(problem: Problem) -> CanonicalForm | None:

@@ -38,6 +38,7 @@ from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.plate_form import BIHARMONIC
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.state import WeakResolution
+from rannpde.rounding import ROOT_ROUNDED
 
 
 class PlateModes:
@@ -63,16 +64,16 @@ class PlateModes:
         """Corners: the point, the opening, whether a clamped edge ends there."""
         outline = planar_outline(self.problem.domain)
         kinds = self.form.kinds
-        found = []
+        corners = []
         for vertex in outline.vertices:
-            if abs(vertex.angle - pi) <= 1e-6 and vertex.labels[0] == vertex.labels[1]:
+            if abs(vertex.angle - pi) <= ROOT_ROUNDED and vertex.labels[0] == vertex.labels[1]:
                 continue
-            beside = vertex.point + 1e-6 * outline.size * np.stack([-vertex.arriving, vertex.leaving])
+            beside = vertex.point + ROOT_ROUNDED * outline.size * np.stack([-vertex.arriving, vertex.leaving])
             normals = np.stack([[d[1], -d[0]] for d in (vertex.arriving, vertex.leaving)])
             holds = self.finder.holds(beside, normals)
             clamped = [any(h and kinds[k] == 1 for k, h in enumerate(row)) for row in holds]
-            found.append((vertex.point, vertex.angle, all(clamped)))
-        return found
+            corners.append((vertex.point, vertex.angle, all(clamped)))
+        return corners
 
     def _corner(self, point: Array, angle: float, clamped: bool) -> SingularPoint:
         """u is like r^(1 + λ): λ of a viscous flow between clamped edges, π/ω - 1 between supported ones, π/(2ω)
@@ -113,7 +114,7 @@ class PlateModes:
         local = PlateCells(self.form, mesh, layer, self.pause)
         groups = []
         for cell in range(mesh.count):
-            square, upper, corner, places = local.matrices(cell)
+            square, upper, corner, traces = local.matrices(cell)
             values, weights, points = local.functions.cell_table(cell)
             heavy = weights[:, None] * values
             ground = self.foundation(points)
@@ -121,7 +122,7 @@ class PlateModes:
             turned, *masses = (heavy.T @ (one[:, None] * values) for one in self.masses(points))
             square = square + turned if turned.any() else square
             groups.append(
-                CellGroup(np.array([cell]), np.zeros(1, dtype=int), places[None], square[None], upper[None],
+                CellGroup(np.array([cell]), np.zeros(1, dtype=int), traces[None], square[None], upper[None],
                           upper.T[None], corner[None], tuple(one[None] for one in masses))
             )  # fmt: skip
             self.pause()
@@ -183,5 +184,5 @@ class PlateModes:
     def functions(
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
-        found = [weak_network(pencil.local, WeightedFields(own[:, None])) for own, _ in mode.parts()]
-        return found[0], found[1] if len(found) > 1 else None
+        networks = [weak_network(pencil.local, WeightedFields(own[:, None])) for own, _ in mode.parts()]
+        return networks[0], networks[1] if len(networks) > 1 else None

@@ -68,28 +68,29 @@ class PlateCells:
         """Derivatives (M, k) of the functions of a cell at points (M, 2), or at those of its rule."""
         part = self.mesh.parts.get(cell)
         if points is None and part is None:
-            found = self._reference
+            derivatives = self._reference
         else:
             given = part.points if points is None and part is not None else points
             assert given is not None
             scaled = self.mesh.scaled(np.array([cell]), given[None])[0]
             key = tuple(np.round(scaled[[0, -1]].ravel(), FACE_DIGITS) + 0.0)
             if part is not None:
-                found = self._tables(scaled) @ self.functions.combinations[cell]
+                derivatives = self._tables(scaled) @ self.functions.combinations[cell]
             else:
                 if key not in self._known:
                     self._known[key] = self._tables(scaled)
-                found = self._known[key]
+                derivatives = self._known[key]
         half = self.mesh.halfwidths[cell]
         return {
-            index: found[:, k] / np.prod(half ** np.array(index, dtype=float)) for k, index in enumerate(UP_TO_THIRD)
+            index: derivatives[:, k] / np.prod(half ** np.array(index, dtype=float))
+            for k, index in enumerate(UP_TO_THIRD)
         }
 
     def edges(self, cell: int) -> list[EdgeValues]:
         """All sides of a cell, faces and patches."""
         if cell in self._edges:
             return self._edges[cell]
-        found = []
+        edges = []
         mesh, patches = self.mesh, self.mesh.patches
         for number, side in self.around[cell]:
             if side >= 0:
@@ -104,12 +105,12 @@ class PlateCells:
                 face, held, clamped, outward = -1, 0 in kinds, 1 in kinds, 1.0
             table = self.tables(cell, points)
             nx, ny = normals.T[:, :, None]
-            found.append(EdgeValues(
+            edges.append(EdgeValues(
                 weights, table[0, 0], nx * table[1, 0] + ny * table[0, 1], table[2, 0] + table[0, 2],
                 nx * (table[3, 0] + table[1, 2]) + ny * (table[2, 1] + table[0, 3]), face, outward, held, clamped,
             ))  # fmt: skip
-        self._edges[cell] = found
-        return found
+        self._edges[cell] = edges
+        return edges
 
     def penalties(self, cell: int, gram: Array) -> tuple[float, float]:
         """η₀ and η₁ of a cell: twice ``coercivity`` times its trace constants, two terms sharing the energy."""
@@ -117,12 +118,12 @@ class PlateCells:
             values, vectors = np.linalg.eigh(gram)
             kept = values > self.layer.settings.derivative_cutoff**2 * values[-1]
             root = vectors[:, kept] / np.sqrt(values[kept])
-            found = []
+            constants = []
             for name in ("shear", "bending"):
                 rows = [np.sqrt(edge.weights)[:, None] * getattr(edge, name) for edge in self.edges(cell)]
-                found.append(float(np.linalg.norm(np.concatenate(rows) @ root, 2) ** 2))
+                constants.append(float(np.linalg.norm(np.concatenate(rows) @ root, 2) ** 2))
             factor = 2 * self.layer.settings.coercivity
-            self._penalties[cell] = factor * found[0], factor * found[1]
+            self._penalties[cell] = factor * constants[0], factor * constants[1]
         return self._penalties[cell]
 
     def matrices(self, cell: int) -> tuple[Array, Array, Array, Array]:
@@ -150,7 +151,7 @@ class PlateCells:
             if edge.clamped:
                 own = c * edge.bending.T @ (w * edge.slopes)
                 square += turn * edge.slopes.T @ (w * edge.slopes) - own - own.T
-        places = []
+        traces = []
         for number, edge in enumerate(faces):
             w, at = edge.weights[:, None], number * self.block
             pushed = c * edge.shear + t * edge.slopes
@@ -161,10 +162,10 @@ class PlateCells:
             corner[at : at + m, at : at + m] = eta * self.deflections.T @ (w * self.deflections)
             rest = slice(at + m, at + self.block)
             corner[rest, rest] = turn * self.turns.T @ (w * self.turns)
-            places.append(edge.face * self.block + np.arange(self.block))
+            traces.append(edge.face * self.block + np.arange(self.block))
         missing = np.arange(self.size) >= self.functions.used[cell]
         square[missing, missing] = 1.0
-        numbers = np.concatenate(places) if places else np.zeros(0, dtype=int)
+        numbers = np.concatenate(traces) if traces else np.zeros(0, dtype=int)
         return square, upper, corner, numbers
 
     def quotient(
@@ -203,7 +204,7 @@ class PlateCells:
 
     def jumps(self, weights: Array, traces: Array) -> Array:
         """∫_∂K η₀ |u - û|² + η₁ |∂ₙu - θ|², and what natural conditions lack, of each cell (C,)."""
-        found, m = np.zeros(self.mesh.count), self.deflections.shape[1]
+        jumps, m = np.zeros(self.mesh.count), self.deflections.shape[1]
         on_faces = traces.reshape(-1, self.block)
         for cell in range(self.mesh.count):
             own = weights[cell]
@@ -215,5 +216,5 @@ class PlateCells:
                     slope = slope - edge.outward * (self.turns @ on_faces[edge.face, m:])
                 lost = eta * gap**2 if edge.held else (edge.shear @ own) ** 2 / eta
                 lost = lost + (turn * slope**2 if edge.clamped else (edge.bending @ own) ** 2 / turn)
-                found[cell] += self.form.stiffness * float(edge.weights @ lost)
-        return found
+                jumps[cell] += self.form.stiffness * float(edge.weights @ lost)
+        return jumps

@@ -55,14 +55,16 @@ def shape_plate(pencil: Pencil) -> ShapePlate:
     pencil.require_real_derivatives()
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
-    found = {jet.index: np.real(own[0]) for jet, own in pencil.equations[0].at(known, len(points)).items() if 0 in own}
-    lead = found.get((4, 0), np.zeros(1))
+    coefficients = {
+        jet.index: np.real(own[0]) for jet, own in pencil.equations[0].at(known, len(points)).items() if 0 in own
+    }
+    lead = coefficients.get((4, 0), np.zeros(1))
     size = float(np.abs(lead).max())
-    tension = found.get((2, 0), np.zeros(1))
+    tension = coefficients.get((2, 0), np.zeros(1))
     wanted = {index: factor * lead[0] for index, factor in BIHARMONIC.items()}
     wanted |= {(2, 0): tension[0], (0, 2): tension[0]} if tension.any() else {}
-    fits = size > 0 and set(found) - {(0, 0)} == set(wanted)
-    fits = fits and all(np.abs(found[k] - value).max() <= COMPUTED * max(abs(value), size * COMPUTED)
+    fits = size > 0 and set(coefficients) - {(0, 0)} == set(wanted)
+    fits = fits and all(np.abs(coefficients[k] - value).max() <= COMPUTED * max(abs(value), size * COMPUTED)
                         for k, value in wanted.items())  # fmt: skip
     if not fits:
         raise InputError("no eigenvalues of this problem: of fourth order, on a shape, there are constants times "
@@ -92,8 +94,8 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
     points = region.sample(PENCIL_SAMPLES, rng=0)
     normals = region.normals(points)
     known = one.term.known(points, problem.vocabulary)
-    found = {jet.index: np.real(own[0]) for jet, own in one.at(known, len(points)).items()}
-    orders = {sum(index) for index in found}
+    coefficients = {jet.index: np.real(own[0]) for jet, own in one.at(known, len(points)).items()}
+    orders = {sum(index) for index in coefficients}
     if len(orders) != 1 or (order := orders.pop()) > 3:
         raise refusal
     nx, ny = normals.T
@@ -102,11 +104,11 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
         {(0, 0): plain}, {(1, 0): nx, (0, 1): ny}, {(2, 0): plain, (0, 2): plain},
         {(3, 0): nx, (1, 2): nx, (2, 1): ny, (0, 3): ny},
     )  # fmt: skip
-    if _proportional(found, every[order]):
+    if _proportional(coefficients, every[order]):
         return order
     straight = np.ptp(normals, axis=0).max() <= COMPUTED
     if order == 2 and straight:
-        xx, xy, yy = (found.get(index, np.zeros(1)) for index in ((2, 0), (1, 1), (0, 2)))
+        xx, xy, yy = (coefficients.get(index, np.zeros(1)) for index in ((2, 0), (1, 1), (0, 2)))
         twisted = 2 * (yy - xx) * nx * ny + xy * (nx**2 - ny**2)
         bent = xx * nx**2 + xy * nx * ny + yy * ny**2
         if np.abs(twisted).max() <= COMPUTED * np.abs(bent).min():
@@ -114,10 +116,10 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
     raise refusal
 
 
-def _proportional(found: dict[MultiIndex, Array], wanted: dict[MultiIndex, Array]) -> bool:
+def _proportional(coefficients: dict[MultiIndex, Array], wanted: dict[MultiIndex, Array]) -> bool:
     """Whether coefficients (M,) are a multiple, at each point, of wanted ones."""
-    indices = sorted(set(found) | set(wanted))
-    one = np.stack([np.broadcast_to(found.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)
+    indices = sorted(set(coefficients) | set(wanted))
+    one = np.stack([np.broadcast_to(coefficients.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)
     other = np.stack([np.broadcast_to(wanted.get(index, 0.0), (PENCIL_SAMPLES,)) for index in indices], axis=1)
     sizes = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return bool((np.abs(np.abs((one * other).sum(axis=1)) - sizes) <= COMPUTED * sizes).all() and (sizes > 0).all())

@@ -26,10 +26,10 @@ class ModeShape:
 
     def parts(self) -> list[tuple[Array, Array]]:
         """Weights and traces of the real and, where there is one, the imaginary part."""
-        found = [(self.weights.real, self.traces.real)]
+        parts = [(self.weights.real, self.traces.real)]
         if np.iscomplexobj(self.weights) and self.weights.imag.any():
-            found.append((self.weights.imag, self.traces.imag))
-        return found
+            parts.append((self.weights.imag, self.traces.imag))
+        return parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from rannpde.errors import InputError, reject
 from rannpde.pde.monitor import Status
 from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.result import SAMPLED_BOUNDARY, WITHIN_BOUNDS
-from rannpde.pde.spectrum.search import EigenRequest, Found
+from rannpde.pde.spectrum.search import EigenRequest, EigenResult
 from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.wanted import Wanted
 
 
-def in_solid(finer: ParticularSolutions | None, request: EigenRequest) -> Found:
+def in_solid(finer: ParticularSolutions | None, request: EigenRequest) -> EigenResult:
     """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
     domain, wanted = request.pencil.problem.domain, request.wanted
     if isinstance(domain, SurfaceMesh):
@@ -44,7 +44,7 @@ def in_solid(finer: ParticularSolutions | None, request: EigenRequest) -> Found:
     why = "the coefficients are constant and the domain is a solid that is not made of boxes"
     scale = abs((np.pi / float(np.ptp(np.asarray(domain.bounds), axis=1).max())) ** 2 / finer.slope)
     functions = tuple((network, None) for network in refined.networks if network is not None)
-    return Found(
+    return EigenResult(
         refined.values, refined.bounds, functions, Choice("particular", "particular solutions", why), Wanted(end), "",
         Status.CONVERGED, WITHIN_BOUNDS, (), scale, SAMPLED_BOUNDARY,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.rounding import ROOT_ROUNDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ def solid_boundary(domain: Domain, terms: Sequence[Term], form: CanonicalForm) -
     measure = sum(side.measure for side in domain.sides.values())
     if any(not isinstance(term.region, Side) for term in terms):
         return "a condition holds inside the domain"
-    if abs(sum(term.measure for term in terms) - measure) > 1e-6 * measure:
+    if abs(sum(term.measure for term in terms) - measure) > ROOT_ROUNDED * measure:
         return "the conditions do not cover the boundary exactly once"
     scale = float(form.matrix[0, 0])
     ends = np.asarray(domain.bounds, dtype=float)

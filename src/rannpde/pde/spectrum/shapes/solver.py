@@ -15,15 +15,16 @@ from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.algebra import clusters
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES
 from rannpde.pde.spectrum.result import TWO_DISCRETISATIONS, SpectrumIteration
-from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
+from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
 from rannpde.pde.spectrum.shapes.elliptic import EllipticCells
 from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of_pencil
 from rannpde.pde.spectrum.shapes.plate import PlateModes
 from rannpde.pde.spectrum.shapes.plate_form import is_plate, shape_plate
 from rannpde.pde.spectrum.shapes.protocol import CellDiscretisation, ModeShape
+from rannpde.pde.tolerance import COMPARABLE, GAIN
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.rounding import EPS
+from rannpde.rounding import EPS, ROOT_ROUNDED
 
 STEPS_DOWN = 60
 """Doublings of the distance to a shift below the whole spectrum."""
@@ -81,7 +82,7 @@ class ShapeSolver:
         self.request, self.wanted = request, request.wanted
         self.discretisation = discretised(request)
         self.scale = self.discretisation.scale
-        self.step = 0.3 * self.scale
+        self.step = COMPARABLE * self.scale
         self.count, self.tol, self.settings = request.count, request.tol, request.settings
         self.rng, self.monitor = request.rng, request.monitor
         self.patience = WeakSettings().patience
@@ -89,7 +90,7 @@ class ShapeSolver:
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
-    def run(self) -> Found:
+    def run(self) -> EigenResult:
         """Refine until every wanted eigenvalue has the wanted error."""
         before: ShapeModes | None = None
         earlier = np.empty(0)
@@ -113,7 +114,7 @@ class ShapeSolver:
             enough = len(now.values) >= self.count
             estimate = float((errors[: self.count] / size).max(initial=0.0)) if enough else np.inf
             self.request.recorded(self.iterations, now.pencil.count, now.pencil.unknowns, estimate)
-            idle = 0 if estimate < 0.7 * worst or not np.isfinite(worst) else idle + 1
+            idle = 0 if estimate < GAIN * worst or not np.isfinite(worst) else idle + 1
             if best is None or estimate <= worst:
                 best, worst = (now, errors), estimate
             if enough and estimate <= self.tol:
@@ -133,7 +134,7 @@ class ShapeSolver:
                 detail = detail or "the finest mesh allowed was reached"
                 break
             before, earlier, resolution = now, changes, finer
-        return self._found(best[0], best[1], counted, status, detail)
+        return self._result(best[0], best[1], counted, status, detail)
 
     def _modes(self, resolution: Any) -> ShapeModes:
         pencil = self.discretisation.pencil(resolution)
@@ -158,16 +159,16 @@ class ShapeSolver:
         number = self.count + self.settings.shape_spare
         nudge = EPS**0.5 * self.scale  # an eigenvalue at the number itself would leave a singular matrix
         if self.wanted.near is not None:
-            found = pencil.shifted(self.wanted.near + nudge).eigenpairs(number, self.rng)
+            pairs = pencil.shifted(self.wanted.near + nudge).eigenpairs(number, self.rng)
         elif not pencil.sign:
             if self.wanted.which not in (None, "smallest"):
                 reject("which", self.wanted.which, "'smallest' here: the spectrum has two ends or is no line",
                        "or give near=…")  # fmt: skip
             self.wanted = replace(self.wanted, which="smallest")
-            found = pencil.shifted(nudge).eigenpairs(number, self.rng)
+            pairs = pencil.shifted(nudge).eigenpairs(number, self.rng)
         else:
-            found = self._from_the_end(pencil, number)
-        values, weights, traces = found
+            pairs = self._from_the_end(pencil, number)
+        values, weights, traces = pairs
         order = self.wanted.order(np.asarray(values, dtype=complex))
         return values[order], weights[order], traces[order]
 
@@ -221,7 +222,7 @@ class ShapeSolver:
         relative = np.maximum(relative, float(np.median(known)))
         return relative * size + self.settings.shape_rounding * EPS * now.sums, changes
 
-    # ---------------------------------------------------------------------------------------------------- what is found
+    # ---------------------------------------------------------------------------------------------------- the result
 
     def _counted(self, now: ShapeModes, coarser: ShapeModes | None) -> tuple[str, str]:
         """How the eigenvalues were counted by inertia, and which are missing, in words.
@@ -253,7 +254,7 @@ class ShapeSolver:
                 return f"inertia counts {counted} {where}: none is missing", ""
         return "", f"inertia counts {counted} eigenvalues where {inside} were found"
 
-    def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> Found:
+    def _result(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> EigenResult:
         kept = min(self.count, len(modes.values))
         points = self.request.pencil.problem.domain.sample(PENCIL_SAMPLES * 16, rng=3)
         functions: list[Parts] = []
@@ -264,14 +265,14 @@ class ShapeSolver:
             values = whole(points) + (0 if turned is None else 1j * turned(points))
             largest = values.ravel()[np.abs(values).argmax()]
             weights, traces = mode.weights / largest, mode.traces / largest
-            plain = real and np.abs(weights.imag).max() <= 1e-6 * np.abs(weights).max()
+            plain = real and np.abs(weights.imag).max() <= ROOT_ROUNDED * np.abs(weights).max()
             if plain:
                 weights, traces = weights.real, traces.real
             mode = ModeShape(mode.value, weights, traces)
             functions.append(self.discretisation.functions(modes.resolution, modes.pencil, mode))
-        found = np.real(modes.values[:kept]) if real else modes.values[:kept]
+        eigenvalues = np.real(modes.values[:kept]) if real else modes.values[:kept]
         method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
-        return Found(
-            found, errors[:kept], tuple(functions), method, self.wanted, counted, status, detail,
+        return EigenResult(
+            eigenvalues, errors[:kept], tuple(functions), method, self.wanted, counted, status, detail,
             tuple(self.iterations), self.scale, TWO_DISCRETISATIONS,
         )  # fmt: skip
