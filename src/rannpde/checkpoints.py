@@ -26,7 +26,7 @@ class Cause(Enum):
 
 
 class Ended(KeyboardInterrupt):
-    """A limit was reached or Ctrl-C was pressed: what was found so far is the result.
+    """A limit was reached or Ctrl-C was pressed: the best so far is the result.
 
     It is an interrupt, not an error, so that nothing below the start of a computation takes it for its own failure.
     """

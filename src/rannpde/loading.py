@@ -143,7 +143,7 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     members = solutions[:count]
     estimate = header["estimate"]
     residuals: dict[str, Any] = {
-        key: {str(n): float(v) for n, v in found.items()} for key, found in header["residuals"].items()
+        key: {str(n): float(v) for n, v in by_name.items()} for key, by_name in header["residuals"].items()
     }
     table = None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count)
     common: dict[str, Any] = dict(
@@ -246,9 +246,9 @@ def _product(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> ProductF
 
 
 def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
-    """Outputs of the problem as they were found; None in files of problems without them."""
-    found = header.get("outputs")
-    return None if found is None else {str(name): Quantity.from_table(entry) for name, entry in found.items()}
+    """Outputs of the problem as they were computed; None in files of problems without them."""
+    outputs = header.get("outputs")
+    return None if outputs is None else {str(name): Quantity.from_table(entry) for name, entry in outputs.items()}
 
 
 def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         functions[str(about["name"])] = unpack_function(about, own, unknown)
     count = len(parameters)
     spread = floats(arrays, "identified.spread", (None, None))
-    found: dict[str, Any] = {
+    identified: dict[str, Any] = {
         "parameters": parameters, "functions": functions, "spread": spread,
         "covariance": floats(arrays, "identified.covariance", (count, count)),
         "noise": {str(n): float(v) for n, v in header["noise"].items()},
@@ -280,12 +280,12 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
         values = {name: one.value for name, one in parameters.items()}
         if header["response"]["function"] == "forward_sensitivities":
-            evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, found))
-            found["response"] = restored(problem, values, functions, evolved)
+            evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, identified))
+            identified["response"] = restored(problem, values, functions, evolved)
         else:
             both = with_sensitivities(problem, values) if header["response"]["function"] == "evolved" else problem
-            found["response"] = Response(_function(header["response"], own, both), len(problem.fields))
-    return found
+            identified["response"] = Response(_function(header["response"], own, both), len(problem.fields))
+    return identified
 
 
 def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
@@ -336,7 +336,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 
 def _check(solution: Solution) -> None:
-    """One evaluation and one report, so that parts which do not fit each other are found now and not later."""
+    """One evaluation and one report, so that parts which do not fit each other are noticed now and not later."""
     if isinstance(solution, PathsSolution):
         solution.report()
         return

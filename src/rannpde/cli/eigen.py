@@ -29,7 +29,7 @@ def eigen_file(
     near: Annotated[str | None, typer.Option(help='Those nearest to a number, such as 2.5 or "0.2+0.1j".')] = None,
     which: Annotated[str | None, typer.Option(help="lowest, highest, lowest imaginary, …, smallest.")] = None,
     tol: Annotated[float | None, typer.Option(help="Relative error wanted; overrides the file.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Time allowed; the best result by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:

@@ -61,7 +61,7 @@ def solve_file(
             autocompletion=_methods,
         ),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Time allowed; the best solution by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
@@ -69,7 +69,7 @@ def solve_file(
 
     Beside the page <name>.html there are <name>.npz (rp.load reads it), <name>.txt and <name>.png.
     Exit code 3 means that the wanted error was not reached, 2 that the input is wrong, 1 that a part could not be
-    written where it belongs. Ctrl-C writes the best found so far.
+    written where it belongs. Ctrl-C writes the best solution so far.
     """
     from rannpde.io import prepare_folder
     from rannpde.pde.problem.toml import in_file, read_problem

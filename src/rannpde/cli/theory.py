@@ -58,9 +58,9 @@ def theory(
         choice = estimator(
             target, law, activation=activation, time_order=time_order, space_order=space_order, order=order
         )
-        table = Table("constant", "place", "printed", "corrected", "note", title=f"{activation}, {law}, {domain}")
+        table = Table("constant", "source", "printed", "corrected", "note", title=f"{activation}, {law}, {domain}")
         for row in constants_table(choice, domain, error=error, delta=delta):
-            table.add_row(row.name, row.place, _number(row.printed), _number(row.corrected), row.note)
+            table.add_row(row.name, row.source, _number(row.printed), _number(row.corrected), row.note)
         console.print(table)
         if folder is not None:
             _draw(choice, domain, folder, console)

@@ -39,10 +39,10 @@ class SobolSequence:
         steps = np.arange(max(self._drawn - 1, 0), self._drawn + count - 1)
         lowest = np.log2(~steps & (steps + 1)).astype(int)
         changes = np.concatenate([self._last[:, None], self._numbers[:, lowest]], axis=1)
-        found = np.bitwise_xor.accumulate(changes, axis=1)
+        points_as_integers = np.bitwise_xor.accumulate(changes, axis=1)
         if count:
-            self._last = found[:, -1]
-        points = found if self._drawn == 0 else found[:, 1:]
+            self._last = points_as_integers[:, -1]
+        points = points_as_integers if self._drawn == 0 else points_as_integers[:, 1:]
         self._drawn += count
         return np.ascontiguousarray(points[:, :count].T * 2.0**-BITS)
 
@@ -53,10 +53,10 @@ def _direction_numbers(coordinate: int) -> Array:
     degree = polynomial.bit_length() - 1
     if degree == 0:
         numbers = [1] * BITS
-    for place in range(degree, BITS if degree else 0):
-        number = numbers[place - degree]
+    for index in range(degree, BITS if degree else 0):
+        number = numbers[index - degree]
         for k in range(1, degree + 1):
             if polynomial >> (degree - k) & 1:
-                number ^= numbers[place - k] << k
+                number ^= numbers[index - k] << k
         numbers.append(number)
-    return np.array([number << (BITS - 1 - place) for place, number in enumerate(numbers)], dtype=np.uint32)
+    return np.array([number << (BITS - 1 - index) for index, number in enumerate(numbers)], dtype=np.uint32)

@@ -45,10 +45,12 @@ def lazy_blocks(points: Any, values: Any, weights: Any, dim: int | None) -> list
     # together, so that what points and values share is computed once
     aligned = dask.optimize(*(_aligned(name, array, lead) for name, array in arrays.items()))
     columns = [array.to_delayed(optimize_graph=False).reshape(-1) for array in aligned]
-    found = dict(zip(arrays, columns, strict=True))
+    blocks_of = dict(zip(arrays, columns, strict=True))
     rows = lead.chunks[0]
-    weighted = found.get("weights", [None] * len(rows))
-    return [LazyBlock(i, found["points"][i], found["values"][i], weighted[i], rows[i]) for i in range(len(rows))]
+    weighted = blocks_of.get("weights", [None] * len(rows))
+    return [
+        LazyBlock(i, blocks_of["points"][i], blocks_of["values"][i], weighted[i], rows[i]) for i in range(len(rows))
+    ]
 
 
 def _whole_rows(name: str, array: Any, dim: int | None) -> Any:

@@ -58,8 +58,8 @@ def sobolev_samples(
         require(isinstance(order, (int, np.integer)) and order >= 0, name, order, "a whole number ≥ 0")
     n = np.shape(points)[1]
     space = [beta for beta in product(range(space_order + 1), repeat=n - 1) if sum(beta) <= space_order]
-    found = {(k, *beta): evaluate(function, points, (k, *beta)) for k in range(time_order + 1) for beta in space}
-    return found.pop((0,) * n), found
+    derivatives = {(k, *beta): evaluate(function, points, (k, *beta)) for k in range(time_order + 1) for beta in space}
+    return derivatives.pop((0,) * n), derivatives
 
 
 def checked_derivatives(derivatives: Any, dim: int, shape: tuple[int, ...]) -> list[DerivativeData]:

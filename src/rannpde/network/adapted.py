@@ -1,6 +1,6 @@
 """How far a function goes before it changes its shape, and a weight law adapted to it: neurons where it varies.
 
-The length ℓ of a field u at a place is
+The length ℓ of a field u at a point is
 
     1/ℓ = √( (2/L)² + |∇u|²/U² ) + √( |∇²u|/U ),
 

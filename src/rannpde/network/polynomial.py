@@ -77,8 +77,8 @@ class PolynomialFeatures(ScaledLayer):
         index = np.array(multi_index(derivative, self.dim))
         values = monomials((points - self.centre) / self.halfwidth, self.exponents, index)
         alive = values.any(axis=0)
-        found: Array = values[:, alive] @ self.weights[alive] / np.prod(self.halfwidth**index)
-        return found if index.any() else found + self.biases
+        polynomials: Array = values[:, alive] @ self.weights[alive] / np.prod(self.halfwidth**index)
+        return polynomials if index.any() else polynomials + self.biases
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +130,10 @@ def partitions(index: MultiIndex) -> dict[Monomials, int]:
     {((1,), (1,)): 1, ((2,),): 1}
     """
     axes = [axis for axis, order in enumerate(index) for _ in range(order)]
-    dim, found = len(index), Counter[Monomials]()
+    dim, counts = len(index), Counter[Monomials]()
     for partition in _set_partitions(axes):
-        found[tuple(sorted(tuple(block.count(axis) for axis in range(dim)) for block in partition))] += 1
-    return dict(found)
+        counts[tuple(sorted(tuple(block.count(axis) for axis in range(dim)) for block in partition))] += 1
+    return dict(counts)
 
 
 def _set_partitions(items: list[int]) -> Iterator[list[list[int]]]:
@@ -143,8 +143,8 @@ def _set_partitions(items: list[int]) -> Iterator[list[list[int]]]:
     *rest, last = items
     for partition in _set_partitions(rest):
         yield [*partition, [last]]
-        for place, block in enumerate(partition):
-            yield [*partition[:place], [*block, last], *partition[place + 1 :]]
+        for position, block in enumerate(partition):
+            yield [*partition[:position], [*block, last], *partition[position + 1 :]]
 
 
 def monomials(points: Array, exponents: Array, derivative: Array | None = None) -> Array:

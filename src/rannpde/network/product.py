@@ -68,8 +68,8 @@ class ProductJets:
         coefficients = legendre.legder(features.factors[axis], order, axis=0) if order else features.factors[axis]
         scaled = (self.points[:, axis] - features.centre[axis]) / features.halfwidth[axis]
         basis = legendre.legvander(scaled, len(coefficients) - 1)
-        found: Array = basis @ coefficients / features.halfwidth[axis] ** order
-        return found
+        factor: Array = basis @ coefficients / features.halfwidth[axis] ** order
+        return factor
 
     def columns(self, indices: Sequence[MultiIndex]) -> Iterator[tuple[MultiIndex, Array]]:
         """Each derivative with its design matrix (M, columns), one after the other.
@@ -83,12 +83,12 @@ class ProductJets:
         for index, axes in active.items():
             out = np.empty((len(self.points), features.columns))
             if len(axes) == 1 and others:
-                found = others[axes[0]] * self.factor(axes[0], index[axes[0]])
+                product = others[axes[0]] * self.factor(axes[0], index[axes[0]])
             else:
-                found = np.ones((len(self.points), features.width))
+                product = np.ones((len(self.points), features.width))
                 for axis, array in enumerate(plain):
-                    found *= self.factor(axis, index[axis]) if index[axis] else array
-            out[:, : features.width] = found
+                    product *= self.factor(axis, index[axis]) if index[axis] else array
+            out[:, : features.width] = product
             if features.constant:
                 out[:, -1] = 0.0 if axes else 1.0
             yield index, out
@@ -96,8 +96,8 @@ class ProductJets:
     def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
         """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
         total = np.zeros((len(self.points), self.features.columns))
-        for (_, found), partial in zip(self.columns(indices), partials, strict=True):
-            total += found * (partial[:, None] if partial.ndim else partial)
+        for (_, design), partial in zip(self.columns(indices), partials, strict=True):
+            total += design * (partial[:, None] if partial.ndim else partial)
         return total
 
 
@@ -106,8 +106,8 @@ def _leave_one_out(arrays: list[Array]) -> dict[int, Array]:
     left = [np.ones_like(arrays[0])]
     for array in arrays[:-1]:
         left.append(left[-1] * array)
-    right, found = np.ones_like(arrays[0]), {}
+    right, products = np.ones_like(arrays[0]), {}
     for number in reversed(range(len(arrays))):
-        found[number] = left[number] * right
+        products[number] = left[number] * right
         right = right * arrays[number]
-    return found
+    return products

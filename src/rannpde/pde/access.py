@@ -141,10 +141,10 @@ class FieldFunction:
         whole[:, free], orders[free] = rows, index
         for axis, value in self.fixed.items():
             whole[:, axis] = value
-        found = self.function.derivative(whole, tuple(orders.tolist()))[:, list(self.columns)]
+        values = self.function.derivative(whole, tuple(orders.tolist()))[:, list(self.columns)]
         if self.pairs:
-            found = found[:, ::2] + 1j * found[:, 1::2]
-        return found[:, 0].reshape(shape)[()] if self.single else found.reshape(*shape, found.shape[1])
+            values = values[:, ::2] + 1j * values[:, 1::2]
+        return values[:, 0].reshape(shape)[()] if self.single else values.reshape(*shape, values.shape[1])
 
     def _named_derivative(self, text: str) -> tuple[str, MultiIndex]:
         """Field and multi-index over the free coordinates of a name such as ``u_xx``, or of a field alone."""
@@ -181,7 +181,7 @@ def located(
     for name, value in coordinates.items():
         _known_coordinate(name, names)
         if name in parts:
-            raise InputError(f"the coordinate {name!r} is given twice, by its place and by its name; give it once")
+            raise InputError(f"the coordinate {name!r} is given twice, by its position and by its name; give it once")
         parts[name] = value
     missing = [name for name in names if name not in parts]
     if len(parts) < dim:

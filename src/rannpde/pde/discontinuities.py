@@ -97,11 +97,11 @@ def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:
     end = domain.bounds[: domain.dim - 2, 1]
     around = {}
     for corner in product(*space.bounds.tolist()):
-        # close to the corner, and at places along both sides at which no period of the data vanishes
+        # close to the corner, and at points along both sides at which no period of the data vanishes
         shares = (NEAR_CORNER, *(prime**-0.5 for prime in (2, 3, 5, 7)))
         steps = [share * step for share in shares for step in np.diag(space.bounds.mean(axis=1) - corner)]
         around[corner] = [prescribed_values(problem, np.concatenate([end, corner + step])[None]) for step in steps]
-    found = []
+    corners = []
     for name in problem.fields:
         size = max((abs(one[name]) for sides in around.values() for one in sides if name in one), default=0.0)
         for corner, sides in around.items():
@@ -109,8 +109,8 @@ def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:
             if (
                 near and np.ptp(near) > NEAR_CORNER**0.25 * size
             ):  # continuous data, even a square root's, differ by less
-                found.append(corner)
-    return list(dict.fromkeys(found))
+                corners.append(corner)
+    return list(dict.fromkeys(corners))
 
 
 def prescribed_values(problem: Problem, point: Array) -> dict[str, float]:

@@ -64,14 +64,14 @@ class Surroundings:
         slack = 8 * np.finfo(float).eps * np.maximum(np.abs(self.bounds).max(axis=1), upper - lower)
         below, above = points < lower - slack, points > upper + slack
         outside = (below | above).any(axis=1)
-        found = lookup(one.field, np.clip(points, lower, upper), one.index)
+        value = lookup(one.field, np.clip(points, lower, upper), one.index)
         if not outside.any():
-            return found
-        values = found.values.copy()
+            return value
+        values = value.values.copy()
         values[outside] = self._beyond(one, points[outside], below[outside], above[outside])
-        if found.rows is None:
+        if value.rows is None:
             return Linearised(values, None)
-        return Linearised(values, csr_array(_diagonal((~outside).astype(float)) @ found.rows))
+        return Linearised(values, csr_array(_diagonal((~outside).astype(float)) @ value.rows))
 
     def _beyond(self, one: FieldValue, points: Array, below: Array, above: Array) -> Array:
         values = np.full(len(points), np.nan)
@@ -96,11 +96,11 @@ class Surroundings:
 class FunctionalRule:
     """How functionals are computed: what is outside, where fields are not smooth, and how many Gauss nodes a panel has.
 
-    edges : for each coordinate, the places between which fields are smooth
+    edges : for each coordinate, the positions between which fields are smooth
     nodes : Gauss nodes of a panel
     functions : the user's own, which arguments and limits may call
     panels : equal parts of each interval on which the integrand is smooth
-    roots : places at which fields are smooth in a root of the distance; power : that of z which makes them smooth
+    roots : positions at which fields are smooth in a root of the distance; power : that of z which makes them smooth
     """
 
     surroundings: Surroundings
@@ -127,9 +127,9 @@ class FunctionalRule:
         intervals = len(list(one.breaks(self._periodic_edges()))) + 1
         blocks = row_blocks(len(table), block_rows(2 * width * intervals * self.panels * self.nodes))
         parts = [self._of(one, {s: v[own] for s, v in distinct.items()}, own, lookup, width) for own in blocks]
-        places = inverse.ravel()
-        rows = None if parts[0].rows is None else csr_array(csr_array(vstack([part.rows for part in parts]))[places])
-        return Linearised(np.concatenate([part.values for part in parts])[places], rows)
+        original = inverse.ravel()
+        rows = None if parts[0].rows is None else csr_array(csr_array(vstack([part.rows for part in parts]))[original])
+        return Linearised(np.concatenate([part.values for part in parts])[original], rows)
 
     def _of(
         self, one: Functional, known: Mapping[sympy.Symbol, Array], part: slice, lookup: Lookup, width: int
@@ -140,12 +140,12 @@ class FunctionalRule:
             points = [np.broadcast_to(value, count) for value in evaluate(one.arguments, known, self.functions)]
             return self.surroundings.value(one, np.stack(points, axis=1), lookup)
         assert isinstance(one, DefiniteIntegral)
-        places, weights = self._nodes(one, known, count)
-        owners = np.repeat(np.arange(count), places.shape[1])
+        nodes, weights = self._nodes(one, known, count)
+        owners = np.repeat(np.arange(count), nodes.shape[1])
         used = np.flatnonzero(weights.ravel())  # panels beyond the limits have no weight
         owners, flat = owners[used], weights.ravel()[used]
         inner = {symbol: np.broadcast_to(value, count)[owners] for symbol, value in known.items()}
-        inner[one.variable] = places.ravel()[used]
+        inner[one.variable] = nodes.ravel()[used]
         below = {name: self.of(own, inner, len(used), lookup, width) for name, own in one.integrand.functionals.items()}
         jets = {jet: below[jet.field].values for jet in one.integrand.jets}
         value, slopes = one.integrand.linearised(inner, jets)
@@ -159,7 +159,7 @@ class FunctionalRule:
         return Linearised(total @ np.broadcast_to(value, len(used)), rows)
 
     def _nodes(self, one: DefiniteIntegral, known: Mapping[sympy.Symbol, Array], count: int) -> tuple[Array, Array]:
-        """Places (count, Q) and weights (count, Q) of the rule."""
+        """Positions (count, Q) and weights (count, Q) of the rule."""
         roots = one.singularities
         formulas = [one.lower, one.upper, *roots, *one.breaks(self._periodic_edges())]
         lower, upper, *breaks = (np.broadcast_to(value, count) for value in evaluate(formulas, known, self.functions))
@@ -167,7 +167,7 @@ class FunctionalRule:
             raise InputError(f"{one.text} has limits that are not finite; map the integral to a bounded interval")
         power = common_power((one.grading, self.power))
         low, high = np.minimum(lower, upper), np.maximum(lower, upper)
-        inside = [np.clip(np.nan_to_num(place, nan=0.0), low, high) for place in breaks]
+        inside = [np.clip(np.nan_to_num(cut, nan=0.0), low, high) for cut in breaks]
         for root in inside[: len(roots)]:
             inside = [*inside, *_rings(root, inside[len(roots) :], low, high)]
         ends = np.sort(np.stack([low, *inside, high], axis=1), axis=1)
@@ -181,10 +181,10 @@ class FunctionalRule:
         starts = ends[:, :-1, None] + np.diff(ends, axis=1)[:, :, None] * shares
         widths = np.repeat(np.diff(ends, axis=1) / self.panels, self.panels, axis=1)
         nodes, weights = np.polynomial.legendre.leggauss(self.nodes)
-        places = starts.reshape(count, -1, 1) + widths[:, :, None] * (0.5 * (nodes + 1))
+        positions = starts.reshape(count, -1, 1) + widths[:, :, None] * (0.5 * (nodes + 1))
         sign = np.where(upper >= lower, 1.0, -1.0)
         shares = sign[:, None, None] * widths[:, :, None] * (0.5 * weights)
-        return places.reshape(count, -1), shares.reshape(count, -1)
+        return positions.reshape(count, -1), shares.reshape(count, -1)
 
     def _graded(
         self, ends: Array, sign: Array, power: int, singular: Array, graded: Array, exponent: float
@@ -201,7 +201,7 @@ class FunctionalRule:
         z = ((steps + 0.5 * (nodes + 1)) / self.panels).ravel()
         share = np.tile(0.5 * weights / self.panels, self.panels)
         half = 0.5 * np.diff(ends, axis=1)[:, :, None]
-        places, shares = [], []
+        nodes_of_halves, shares = [], []
         for outer, at, side in ((ends[:, :-1], slice(None, -1), 1.0), (ends[:, 1:], slice(1, None), -1.0)):
             here = graded[:, at, None]
             distance = half * np.where(here, z**power, z)
@@ -211,20 +211,20 @@ class FunctionalRule:
             ratio = np.where(singular[:, at, None], ratio**exponent, 1.0) * np.where(
                 here, power * z ** (power - 1), 1.0
             )
-            places.append(own)
+            nodes_of_halves.append(own)
             # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
             shares.append(np.where(actual > 0, share * half * ratio, 0.0) * sign[:, None, None])
-        joined = [np.concatenate(own, axis=2).reshape(len(ends), -1) for own in (places, shares)]
+        joined = [np.concatenate(own, axis=2).reshape(len(ends), -1) for own in (nodes_of_halves, shares)]
         return joined[0], joined[1]
 
     def _periodic_edges(self) -> tuple[tuple[float, ...], ...]:
         """The edges, and along periodic coordinates those of the periods beside the domain."""
-        found = []
+        edges = []
         for axis, own in enumerate(self.edges):
             length = float(np.ptp(self.surroundings.bounds[axis]))
             shifts = (-length, 0.0, length) if axis in self.surroundings.periodic else (0.0,)
-            found.append(tuple(edge + shift for shift in shifts for edge in own))
-        return tuple(found)
+            edges.append(tuple(edge + shift for shift in shifts for edge in own))
+        return tuple(edges)
 
 
 def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Array]:
@@ -233,7 +233,7 @@ def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Arr
     Fields pass to another polynomial at an edge. With a root close to it, the panel beyond would begin next to the
     singularity of a kernel; distances that grow by a factor of four make the rule converge alike everywhere.
     """
-    found: list[Array] = []
+    cuts: list[Array] = []
     for side in (-1.0, 1.0):
         gaps = [np.where(side * (edge - root) > 0, np.abs(edge - root), np.inf) for edge in edges]
         nearest = np.min(gaps, axis=0, initial=np.inf)
@@ -242,8 +242,8 @@ def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Arr
             ratio = float(np.max(np.where(nearest < reach, reach / nearest, 1.0), initial=1.0))
         step = side * np.where(np.isfinite(nearest), nearest, 0.0)
         count = int(np.ceil(np.log(ratio) / np.log(4.0)))
-        found += [np.clip(root + step * 4.0**k, low, high) for k in range(1, count)]
-    return found
+        cuts += [np.clip(root + step * 4.0**k, low, high) for k in range(1, count)]
+    return cuts
 
 
 def _diagonal(values: Array) -> dia_array:

@@ -46,10 +46,10 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
     >>> bool(abs(integrated(problem).derivative(np.array([[9.0]]), (0,))[0, 0] - np.sin(9)) < 1e-6)
     True
     """
-    found = _integration(problem, tolerance)
-    if found is None or not found[1].success:
+    integration = _integration(problem, tolerance)
+    if integration is None or not integration[1].success:
         return None
-    guess, path = found
+    guess, path = integration
     with np.errstate(all="ignore"):
         first = guess.rate(np.array([[path.t[0]]]), path.y[:, :1])
     return replace(guess, path=path.sol, regular=bool(np.isfinite(first).all() and np.isfinite(path.y).all()))
@@ -72,13 +72,13 @@ def blow_up_point(problem: Problem) -> float | None:
         return float(BLOW_UP - np.abs(state).max() / scale)
 
     grown.terminal = True  # type: ignore[attr-defined]
-    found = _integration(problem, TOLERANCE, grown)
-    if found is not None and found[1].status >= 0 and not np.isfinite(found[1].y).all():
+    integration = _integration(problem, TOLERANCE, grown)
+    if integration is not None and integration[1].status >= 0 and not np.isfinite(integration[1].y).all():
         # LSODA walks on where a root or a logarithm has left its domain; an explicit method takes the step back
-        found = _integration(problem, TOLERANCE, grown, "RK45")
-    if found is None:
+        integration = _integration(problem, TOLERANCE, grown, "RK45")
+    if integration is None:
         return None
-    path = found[1]
+    path = integration[1]
     if path.status < 0:  # no step leads on: a logarithm, or a slope, becomes infinite
         return float(path.t[-1])
     if path.status == 0:
@@ -150,19 +150,19 @@ class _TooLong(Exception):
 def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
     """Return the end where everything is prescribed, and the values there; None where some are prescribed elsewhere."""
     values: dict[Component, float] = {}
-    places = set()
+    ends = set()
     for term in problem.constraints:
         given = term.prescribed
         if given is None or not isinstance(term.region, FlatSide) or not term.region.outward:
             return None
         point = np.array([[term.region.value]])
-        places.add(float(term.region.value))
+        ends.add(float(term.region.value))
         (value,) = evaluate([given[1]], term.known(point, problem.vocabulary), problem.functions)
         values[Component.of(given[0])] = float(np.ravel(value)[0])
     wanted = [Component(name, level) for name in problem.fields for level in range(max(problem.order(name, 0), 0))]
-    if len(places) != 1 or set(wanted) != set(values) or any(problem.order(name, 0) < 1 for name in problem.fields):
+    if len(ends) != 1 or set(wanted) != set(values) or any(problem.order(name, 0) < 1 for name in problem.fields):
         return None
-    return places.pop(), {component: values[component] for component in wanted}
+    return ends.pop(), {component: values[component] for component in wanted}
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,15 @@ from rannpde.errors import InputError, finite_array, finite_points, reject, requ
 from rannpde.io import PathLike, read_csv
 
 SPLINE_ORDERS = (1, 3, 5)
-"""Degrees of splines whose knots are the places of the grid."""
+"""Degrees of splines whose knots are those of the grid."""
 
 
 @dataclass(frozen=True, eq=False)
 class GridData:
     """Values on a grid as a function of coordinates, by splines of a stated order: ``functions={"f": GridData(…)}``.
 
-    values : (k_1, …, k_m); axes : name of a coordinate → its places (k,), increasing, in the order of those of values
-    order : 1, 3 or 5, the degree of the splines; beyond the grid the nearest place of it is taken
+    values : (k_1, …, k_m); axes : name of a coordinate → its values (k,), increasing, in the order of those of values
+    order : 1, 3 or 5, the degree of the splines; beyond the grid the nearest point of it is taken
 
     In equations it is written without arguments: ``-laplace(u) = f``.
 
@@ -40,14 +40,14 @@ class GridData:
 
     def __post_init__(self) -> None:
         require(self.order in SPLINE_ORDERS, "order", self.order, f"one of {', '.join(map(str, SPLINE_ORDERS))}")
-        require(isinstance(self.axes, Mapping) and bool(self.axes), "axes", self.axes, "a mapping of names to places")
+        require(isinstance(self.axes, Mapping) and bool(self.axes), "axes", self.axes, "a mapping of names to values")
         values = finite_array("values", self.values, len(self.axes))
         axes = {name: finite_array(f"axes[{name!r}]", one, 1) for name, one in self.axes.items()}
         wanted = tuple(len(one) for one in axes.values())
         require(values.shape == wanted, "values with shape", values.shape, f"of shape {wanted}, as the axes say")
         for name, one in axes.items():
             require(bool((np.diff(one) > 0).all()), f"axes[{name!r}]", one, "increasing")
-            require(len(one) > self.order, f"axes[{name!r}]", f"of {len(one)} places", f"of {self.order + 1} or more")
+            require(len(one) > self.order, f"axes[{name!r}]", f"of {len(one)} values", f"of {self.order + 1} or more")
         spline = _tensor_spline(list(axes.values()), values, self.order)
         for name, one in {"values": values, "axes": axes, "_spline": spline}.items():
             object.__setattr__(self, name, one)
@@ -74,8 +74,8 @@ class GridData:
         if max(orders) >= self.order:
             raise InputError(f"splines of order {self.order} have no derivative of order {max(orders)}; raise order")
         rows = np.stack([one.ravel() for one in together], axis=1)
-        found = self._spline(rows, nu=tuple(orders))
-        return np.asarray(found, dtype=float).reshape(together[0].shape)
+        values = self._spline(rows, nu=tuple(orders))
+        return np.asarray(values, dtype=float).reshape(together[0].shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +121,18 @@ class ScatteredData:
     def __call__(self, *coordinates: Array) -> Array:
         together = np.broadcast_arrays(*coordinates)
         rows = np.stack([one.ravel() for one in together], axis=1)
-        found = np.asarray(self._inside(rows), dtype=float).ravel()
-        outside = ~np.isfinite(found)
+        values = np.asarray(self._inside(rows), dtype=float).ravel()
+        outside = ~np.isfinite(values)
         if outside.any():
-            found[outside] = self.values[self._nearest.query(rows[outside])[1]]
-        return found.reshape(together[0].shape)
+            values[outside] = self.values[self._nearest.query(rows[outside])[1]]
+        return values.reshape(together[0].shape)
 
 
 def _tensor_spline(axes: list[Array], values: Array, order: int) -> NdBSpline:
     """The product of splines through all values, one coordinate after the other."""
     knots = []
-    for axis, places in enumerate(axes):
-        spline = make_interp_spline(places, values, k=order, axis=axis)
+    for axis, positions in enumerate(axes):
+        spline = make_interp_spline(positions, values, k=order, axis=axis)
         knots.append(spline.t)
         values = np.moveaxis(spline.c, 0, axis)
     return NdBSpline(tuple(knots), values, order)
@@ -142,7 +142,7 @@ def _interpolator(points: Array, values: Array, order: int) -> Any:
     if points.shape[1] > 1:
         return (LinearNDInterpolator if order == 1 else CloughTocher2DInterpolator)(points, values)
     rank = np.argsort(points[:, 0])
-    places = points[rank, 0]
-    require(bool((np.diff(places) > 0).all()), "points", "with one place twice", "different from each other")
-    spline = make_interp_spline(places, values[rank], k=order)
-    return lambda rows: np.where((rows[:, 0] < places[0]) | (rows[:, 0] > places[-1]), np.nan, spline(rows[:, 0]))
+    positions = points[rank, 0]
+    require(bool((np.diff(positions) > 0).all()), "points", "with one point twice", "different from each other")
+    spline = make_interp_spline(positions, values[rank], k=order)
+    return lambda rows: np.where((rows[:, 0] < positions[0]) | (rows[:, 0] > positions[-1]), np.nan, spline(rows[:, 0]))

@@ -149,8 +149,8 @@ def _determined_ends(problem: Problem, axis: int, ends: Array) -> tuple[bool, bo
     if problem.domain.dim > 1:
         conditions = [term for term in conditions if any(jet.order == 0 for jet in term.expression.jets)]
     points = [np.asarray(term.region.sample(TURNING_SAMPLES, rng=0))[:, axis] for term in conditions]  # type: ignore[union-attr]
-    places = np.concatenate([np.zeros(0), *points])
-    near = np.abs(places[:, None] - ends) <= 1e-9 * (ends[1] - ends[0])
+    positions = np.concatenate([np.zeros(0), *points])
+    near = np.abs(positions[:, None] - ends) <= 1e-9 * (ends[1] - ends[0])
     return bool(near[:, 0].any()), bool(near[:, 1].any())
 
 

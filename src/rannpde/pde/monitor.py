@@ -117,7 +117,7 @@ class Monitor:
     def keep(self, make: Callable[[Status, str], Any]) -> None:
         """Remember how to make the best solution so far, with the status and the reason of an untimely end.
 
-        The one place that guards a solve (``pde/selection.py``) makes it where a limit or Ctrl-C ends the solve.
+        What alone guards a solve (``pde/selection.py``) makes it where a limit or Ctrl-C ends the solve.
         """
         self.kept.make = make
 

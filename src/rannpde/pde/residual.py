@@ -92,7 +92,7 @@ def jets_at(
     alike: dict[frozenset[tuple[int, ...]], list[int]] = {}
     for number, (_, jets) in enumerate(asked):
         alike.setdefault(frozenset(jet.index for jet in jets), []).append(number)
-    found: list[dict[Jet, Array]] = [{} for _ in asked]
+    jet_values: list[dict[Jet, Array]] = [{} for _ in asked]
     for indices, own in alike.items():
         if not indices:
             continue
@@ -103,8 +103,8 @@ def jets_at(
         for k in own:
             points, jets = asked[k]
             start = starts[id(points)]
-            found[k] = {jet: values[jet][start : start + len(points)] for jet in jets}
-    return found
+            jet_values[k] = {jet: values[jet][start : start + len(points)] for jet in jets}
+    return jet_values
 
 
 def gradient(state: State, points: Array) -> Array:
@@ -256,13 +256,13 @@ def _derivatives_alike(problem: Problem, jet: Jet) -> list[Jet]:
     time = problem.vocabulary.time
     space = [axis for axis, name in enumerate(problem.domain.names) if name != time]
     order = sum(jet.index[axis] for axis in space)
-    found = []
+    alike = []
     for chosen in combinations_with_replacement(space, order):
         index = [0 if axis in space else level for axis, level in enumerate(jet.index)]
         for axis in chosen:
             index[axis] += 1
-        found.append(Jet(jet.field, tuple(index)))
-    return found
+        alike.append(Jet(jet.field, tuple(index)))
+    return alike
 
 
 def field_sizes(sizes: Array) -> Array:

@@ -79,11 +79,11 @@ def _by_methods(
         chosen, why = chosen_method(problem, method)
         solution = guarded_solution(lambda own: chosen.solve(problem, tol, rng, own, why), monitor)
         return solution or unsolved(problem, monitor.ending, why, monitor.elapsed)
-    found: list[str] = []
+    reasons: list[str] = []
     best: Solution | None = None
     for one, refusals in _fitting(problem):
-        found += refusals if best is None else []
-        why = "; ".join(found) or one.reason
+        reasons += refusals if best is None else []
+        why = "; ".join(reasons) or one.reason
         solution = guarded_solution(partial(_run, one, problem, tol, rng, why), monitor.within(one.share))
         if solution is not None and (best is None or _better(solution, best, problem)):
             best = solution
@@ -92,8 +92,8 @@ def _by_methods(
         known = solution is not None and np.isfinite(solution.estimate)
         reached = f"an estimate of {solution.estimate:.1e}" if solution is not None and known else "no estimate"
         reason = "its share of the time was used up" if solution is None else solution.reason
-        found.append(f"tried by {one.name}, which ended with {reached}: {reason}")
-    told = "; ".join(found)
+        reasons.append(f"tried by {one.name}, which ended with {reached}: {reason}")
+    told = "; ".join(reasons)
     if best is None:
         return unsolved(problem, monitor.ending, told, monitor.elapsed)
     return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
@@ -108,7 +108,7 @@ def _run(
 def guarded_solution(run: Callable[[Monitor], Solution], monitor: Monitor) -> Solution | None:
     """The solution of one method, or what it kept when a limit or Ctrl-C ended it; None where it had nothing yet.
 
-    This is the one place that guards a solve. Whatever a method keeps (``Monitor.keep``) is not lost at any time.
+    This alone guards a solve. Whatever a method keeps (``Monitor.keep``) is not lost at any time.
     """
     own = replace(monitor, kept=Kept())
     with watched(own.budget) as watch:
@@ -190,8 +190,8 @@ def chosen_method(problem: Problem, method: Method | str | None, without: tuple[
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
-    one, found = next(_fitting(problem, without))
-    return one, "; ".join(found) or one.reason
+    one, refusals = next(_fitting(problem, without))
+    return one, "; ".join(refusals) or one.reason
 
 
 def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:

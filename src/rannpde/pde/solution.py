@@ -94,7 +94,7 @@ class Solution:
     history : what only this method can tell (iterations, history, events, …)
     second : another solution of the problem, of another resolution, with which outputs are compared; solved when it is
         needed where None
-    stored : outputs that were read from a file, or found with the solution; None has them computed
+    stored : outputs that were read from a file, or computed with the solution; None has them computed
     """
 
     problem: Problem | None
@@ -227,7 +227,7 @@ class Solution:
         return integral(compared(self), expression, on, t, mean=True)
 
     def maximum(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
-        """The largest value of an expression in a region, as ``integral``; ``place`` says where it is."""
+        """The largest value of an expression in a region, as ``integral``; ``location`` says where it is."""
         from rannpde.pde.outputs.evaluate import compared, extremum
 
         return extremum(compared(self), expression, 1.0, on, t)
@@ -359,8 +359,8 @@ class Solution:
         settings : still, near, tol, seconds, rng, progress as in ``rannpde.pde.spectrum.stability``; docs/spectrum.md
         """
         home = import_module("rannpde.pde.spectrum.stability")  # what stands above solutions loads when it is asked for
-        found: Spectrum = home.stability(self.stated, self.function, count, **settings)
-        return found
+        spectrum: Spectrum = home.stability(self.stated, self.function, count, **settings)
+        return spectrum
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.

@@ -69,7 +69,7 @@ def solve(
         of R^d (docs/many_dimensions.md), each with settings of its own, or their names, such as "cells"; None takes
         the first that fits, and the next one where it fails.
         ``solution.method`` says which it was, and why
-    seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
+    seconds : time allowed; the best solution by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : True shows a bar, with the time left where it is known; False shows nothing; None, the default, shows it
         in a notebook after two seconds. A function is called with a ``Progress`` (iteration, step, time reached,
@@ -77,7 +77,7 @@ def solve(
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
     memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
-        best found before comes back, or an InputError says how much would be needed
+        best solution before comes back, or an InputError says how much would be needed
 
     Of a problem with ranges, parameters={"nu": rp.Range(0.01, 0.1)}, a ``Family`` comes back: the solution for every
     value of these parameters, each to the error ``tol`` (docs/families.md).
@@ -171,9 +171,9 @@ def _for_outputs(
     tolerances = goal_tolerances(tol, problems[0])
     chosen, why = chosen_method(problems[0], method)  # type: ignore[arg-type]
     if isinstance(chosen, WeakCells):
-        found = solve_by_adjoints(problems[0], tolerances, chosen, rng, monitor, why)
-        if found is not None:
-            return found
+        solution = solve_by_adjoints(problems[0], tolerances, chosen, rng, monitor, why)
+        if solution is not None:
+            return solution
 
     def solver(problem: Problem, field_tol: float, rng: np.random.Generator, rest: Monitor) -> Solution:
         return solve_by_methods(problem, field_tol, method, rng, rest)  # type: ignore[arg-type]
@@ -201,8 +201,8 @@ class MemberSolves:
 
 def _beside(chosen: Any, task: MemberTask, why: str, monitor: Monitor) -> Solution:
     """Solve one member by a method that can begin from the solution of its neighbour."""
-    found: Solution = chosen.solve(task.problem, task.tol, task.rng, monitor, why, task.like)
-    return found
+    solution: Solution = chosen.solve(task.problem, task.tol, task.rng, monitor, why, task.like)
+    return solution
 
 
 def _family_member(task: MemberTask, method: Method | str | None) -> Solution:

@@ -100,11 +100,11 @@ class Differenced:
     def derivative(self, orders: MultiIndex, *arguments: Array) -> Any:
         if not any(orders):
             return self.function(*arguments)
-        place = next(k for k, order in enumerate(orders) if order)
-        lower = tuple(order - (k == place) for k, order in enumerate(orders))
-        step = difference_step(2) * max(1.0, float(np.abs(arguments[place]).max()))
+        axis = next(k for k, order in enumerate(orders) if order)
+        lower = tuple(order - (k == axis) for k, order in enumerate(orders))
+        step = difference_step(2) * max(1.0, float(np.abs(arguments[axis]).max()))
         sides = [
-            self.derivative(lower, *[a + sign * step if k == place else a for k, a in enumerate(arguments)])
+            self.derivative(lower, *[a + sign * step if k == axis else a for k, a in enumerate(arguments)])
             for sign in (1, -1)
         ]
         return (np.asarray(sides[0], dtype=float) - sides[1]) / (2 * step)

@@ -57,15 +57,15 @@ def _profiles(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], N
     assert film.line is not None
     lines = []
     for k, name in enumerate(solution.fields):
-        place = axes[0, k]
-        lines.append(place.plot(film.across, values[0, :, k], color=COLOURS[0], linewidth=2)[0])
+        ax = axes[0, k]
+        lines.append(ax.plot(film.across, values[0, :, k], color=COLOURS[0], linewidth=2)[0])
         if wanted is not None:
-            lines.append(place.plot(film.across, wanted[0, :, k], "k:", linewidth=1)[0])
+            lines.append(ax.plot(film.across, wanted[0, :, k], "k:", linewidth=1)[0])
         known = values[:, :, k][np.isfinite(values[:, :, k])]
         room = 0.06 * float(np.ptp(known)) or 1.0
-        place.set(ylim=(known.min() - room, known.max() + room), xlim=(film.across[0], film.across[-1]))
-        place.set_xlabel(inline_equation(film.domain.names[film.line]), fontsize=SYMBOL_FONT_SIZE)
-        place.set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
+        ax.set(ylim=(known.min() - room, known.max() + room), xlim=(film.across[0], film.across[-1]))
+        ax.set_xlabel(inline_equation(film.domain.names[film.line]), fontsize=SYMBOL_FONT_SIZE)
+        ax.set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
     title = _clock(solution, film, figure)
 
     def draw(number: int) -> None:
@@ -81,21 +81,21 @@ def _profiles(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], N
 
 def _maps(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], None]]:
     views = film.views(ANIMATION_GRID)
-    found = []
+    drawn = []
     for k, name in enumerate(solution.fields):
         panel = Panel(inline_equation(name), component(solution.function, k))
         maps = [view.evaluate(panel.values) for view in views]
-        found.append((panel, maps, scale_of(np.concatenate([one.ravel() for one in maps]), panel)))
-    figure, axes = canvas(1, len(found), *views[0].size)
+        drawn.append((panel, maps, scale_of(np.concatenate([one.ravel() for one in maps]), panel)))
+    figure, axes = canvas(1, len(drawn), *views[0].size)
     images = []
-    for place, (panel, maps, scale) in zip(axes[0], found, strict=True):
-        views[0].draw(figure, place, panel, maps[0], scale)
-        place.set_title(panel.label, fontsize=SYMBOL_FONT_SIZE)
-        images.append(place.collections[0])
+    for ax, (panel, maps, scale) in zip(axes[0], drawn, strict=True):
+        views[0].draw(figure, ax, panel, maps[0], scale)
+        ax.set_title(panel.label, fontsize=SYMBOL_FONT_SIZE)
+        images.append(ax.collections[0])
     title = _clock(solution, film, figure)
 
     def draw(number: int) -> None:
-        for image, (_, maps, _) in zip(images, found, strict=True):
+        for image, (_, maps, _) in zip(images, drawn, strict=True):
             image.set_array(maps[number])
         title(number)
 

@@ -17,31 +17,31 @@ STABILITY_WORDS = {0: "stable", 1: "unstable", -1: "stability not known"}
 """By the sign of the number of perturbations that grow."""
 
 
-def plot_continuation(found: Continuation, path: PathLike | None = None) -> Figure:
+def plot_continuation(continuation: Continuation, path: PathLike | None = None) -> Figure:
     """Extreme values over the parameter: stable solutions as lines, unstable ones dashed, special points marked."""
     with style():
         figure, axes = canvas(1, 1, width=5.6, height=4.0)
-        place = axes[0, 0]
-        for number, branch in enumerate(found.branches):
+        ax = axes[0, 0]
+        for number, branch in enumerate(continuation.branches):
             colour = COLOURS[number % len(COLOURS)]
             at, extremes, kinds = _through_folds(branch)
             changes = np.flatnonzero(np.diff(kinds)) + 1
             for piece in np.split(np.arange(len(at)), changes):
                 joined = np.append(piece, min(piece[-1] + 1, len(at) - 1))
                 line = STABILITY_LINES[int(kinds[piece[0]])]
-                place.plot(at[joined], extremes[joined], line, color=colour)
+                ax.plot(at[joined], extremes[joined], line, color=colour)
         for kind, marker in (("fold", "o"), ("branch point", "s"), ("Hopf point", "^")):
-            points = [one for one in found.special if one.kind == kind]
+            points = [one for one in continuation.special if one.kind == kind]
             if points:
                 curve = [one.parameter for one in points], [one.extreme for one in points]
-                place.plot(*curve, marker, color="black", label=kind)
-        seen = {int(kind) for branch in found.branches for kind in np.sign(branch.unstable)}
+                ax.plot(*curve, marker, color="black", label=kind)
+        seen = {int(kind) for branch in continuation.branches for kind in np.sign(branch.unstable)}
         for known in sorted(seen):
-            place.plot([], [], STABILITY_LINES[known], color="#888888", label=STABILITY_WORDS[known])
-        place.legend()
-        place.set_xlabel(inline_equation(found.parameter))
-        place.set_ylabel(f"extreme value of {inline_equation(found.problem.fields[0])}")
-        figure.suptitle(found.problem.name or "Bifurcation diagram", fontsize=HEADING)
+            ax.plot([], [], STABILITY_LINES[known], color="#888888", label=STABILITY_WORDS[known])
+        ax.legend()
+        ax.set_xlabel(inline_equation(continuation.parameter))
+        ax.set_ylabel(f"extreme value of {inline_equation(continuation.problem.fields[0])}")
+        figure.suptitle(continuation.problem.name or "Bifurcation diagram", fontsize=HEADING)
         return finished(figure, path)
 
 

@@ -26,7 +26,7 @@ def plot_family(family: ParametricSolution, path: PathLike | None = None) -> Fig
     """For every parameter the first field at several of its values, the others at the middle of their ranges; then the
     error over the number of solves, and over the first parameter.
 
-    Where the domain changes with the parameters, the outputs over each parameter take the place of the field.
+    Where the domain changes with the parameters, the outputs over each parameter replace the field.
     """
     ranges = family.ranges
     with style():
@@ -82,9 +82,9 @@ def _outputs(axes: Any, family: ShapeFamily, parameter: str) -> None:
 
 
 def _curves(axes: Any, family: ParametricSolution, parameter: str) -> None:
-    points, along, name, place = _section(family)
+    points, along, name, position = _section(family)
     axes.set_xlabel(name)
-    axes.set_ylabel(f"{family.fields[0]}{place}")
+    axes.set_ylabel(f"{family.fields[0]}{position}")
     inside = family.stated.domain.contains(points)
     fixed = {name: one.middle for name, one in family.ranges.items()}
     values = family.ranges[parameter].value(np.linspace(-1, 1, CURVES))

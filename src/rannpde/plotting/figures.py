@@ -64,15 +64,15 @@ def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
     shown: list[tuple[Callable[[Array], Array], str]] = [(ensemble, "mean"), (ensemble.spread, "spread")]
     for row, name in enumerate(fields):
         for column, (function, label) in enumerate(shown):
-            place = axes[row, column]
+            ax = axes[row, column]
             if view is None:
                 line = span(domain, 0, _LINE)
-                place.plot(line, np.reshape(function(line[:, None]), (_LINE, -1))[:, row])
-                place.set(xlabel=inline_equation(domain.names[0]), ylabel=f"{label} of {inline_equation(name)}")
+                ax.plot(line, np.reshape(function(line[:, None]), (_LINE, -1))[:, row])
+                ax.set(xlabel=inline_equation(domain.names[0]), ylabel=f"{label} of {inline_equation(name)}")
                 continue
             title = f"{label} of {inline_equation(name)}"
             panel = logarithm(title, function, row) if column else Panel(title, component(function, row))
-            draw_map(figure, place, view, panel)
+            draw_map(figure, ax, view, panel)
     drawn = f"{len(ensemble.members)} independent draws"
     figure.suptitle(f"{first.stated.name or 'Mean and spread'}: {drawn}", fontsize=HEADING)
     return figure
@@ -188,9 +188,9 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
     for row, panel in zip(axes, panels, strict=True):
         values = [view.evaluate(panel.values) for view in views]
         limits = scale_of(np.concatenate([one.ravel() for one in values]), panel)  # one scale for the whole row
-        for place, view, title, one in zip(row, views, titles, values, strict=True):
-            view.draw(figure, place, panel, one, limits)
-            place.set_title(panel.label + title, fontsize=SYMBOL_FONT_SIZE - 1)
+        for ax, view, title, one in zip(row, views, titles, values, strict=True):
+            view.draw(figure, ax, panel, one, limits)
+            ax.set_title(panel.label + title, fontsize=SYMBOL_FONT_SIZE - 1)
     _name_the_rest(figure, domain, cut)
     return figure
 
@@ -202,11 +202,11 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
     figure, axes = canvas(rows, len(columns), *view.size)
     for number, column in enumerate(columns):
         for row in range(rows):
-            place = axes[row, number]
+            ax = axes[row, number]
             if row >= len(column):
-                place.remove()
+                ax.remove()
                 continue
-            draw_map(figure, place, view, column[row])
+            draw_map(figure, ax, view, column[row])
     _name_the_rest(figure, view.domain, {k: float(view.middle[k]) for k in range(2, view.domain.dim)})
     return figure
 

@@ -41,9 +41,9 @@ def solution_html(solution: Solution) -> str:
         _verdict(solution.title, solution.converged, solution.reason, solution.method.name, solution.seconds, known)
     ]
     if isinstance(solution, Identified):
-        found = [(greek(name), str(one)) for name, one in solution.parameters.items()]
-        found += [tuple(repr(one).split(": ", 1)) for one in solution.functions.values()]  # type: ignore[misc]
-        parts.append(html_table(found, ("unknown", "found")))
+        identified = [(greek(name), str(one)) for name, one in solution.parameters.items()]
+        identified += [tuple(repr(one).split(": ", 1)) for one in solution.functions.values()]  # type: ignore[misc]
+        parts.append(html_table(identified, ("unknown", "estimate")))
     rows = [(name, f"{value:.1e}") for name, value in solution.held_out.items()]
     if rows:
         parts.append(html_table(rows, ("term", "relative residual on fresh points")))
@@ -64,14 +64,14 @@ def spectrum_html(spectrum: Spectrum) -> str:
     return _framed(parts, spectrum)
 
 
-def continuation_html(found: Continuation) -> str:
+def continuation_html(continuation: Continuation) -> str:
     """The verdict, folds and branch points with their errors, and the bifurcation diagram."""
-    title = found.problem.name or ", ".join(found.problem.fields)
-    parts = [_verdict(title, found.converged, found.reason, "continuation", found.seconds)]
-    rows = [(one.kind, f"{one.parameter:.12g}", f"{one.bound:.1e}") for one in found.special]
+    title = continuation.problem.name or ", ".join(continuation.problem.fields)
+    parts = [_verdict(title, continuation.converged, continuation.reason, "continuation", continuation.seconds)]
+    rows = [(one.kind, f"{one.parameter:.12g}", f"{one.bound:.1e}") for one in continuation.special]
     if rows:
-        parts.append(html_table(rows, ("", greek(found.parameter), "bound of the error")))
-    return _framed(parts, found)
+        parts.append(html_table(rows, ("", greek(continuation.parameter), "bound of the error")))
+    return _framed(parts, continuation)
 
 
 def _verdict(title: str, converged: bool, reason: str, method: str, seconds: float, error: str = "") -> str:
@@ -150,8 +150,8 @@ def _condition_line(condition: Condition, problem: Problem) -> str:
     if isinstance(condition, Data):
         return rf"&{shown}\text{{ measured}} && \text{{{len(np.asarray(condition.values))} values}}"
     where = condition.where
-    place = "a part of the boundary" if callable(where) else where if isinstance(where, str) else ", ".join(where)
-    return rf"&{shown} && \text{{on {_plain(place)}}}"
+    region = "a part of the boundary" if callable(where) else where if isinstance(where, str) else ", ".join(where)
+    return rf"&{shown} && \text{{on {_plain(region)}}}"
 
 
 def _plain(text: str) -> str:

@@ -150,7 +150,7 @@ def _found(solution: Solution) -> str:
     if isinstance(solution, Identified):
         told = [[greek(name), str(one)] for name, one in solution.parameters.items()]
         told += [repr(one).split(": ", 1) for one in solution.functions.values()]
-        parts.append(scrolling_table(("unknown", "found"), [[escape(part) for part in row] for row in told]))
+        parts.append(scrolling_table(("unknown", "estimate"), [[escape(part) for part in row] for row in told]))
         data = [
             (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
         ]

@@ -82,10 +82,10 @@ def _panels(solution: Solution, film: Film, key: str, levels: Array | None = Non
     assert film.plane is not None
     views = film.views(PAGE_GRID)
     axes = names[film.plane[0]], names[film.plane[1]]
-    found = [_on(view, function, len(solution.fields)) for view in views]
+    fields = [_on(view, function, len(solution.fields)) for view in views]
     drawn = []
     for k, name in enumerate(solution.fields):
-        maps = [one[:, :, k] for one in found]
+        maps = [one[:, :, k] for one in fields]
         scale = scale_of(np.concatenate([one.ravel() for one in maps]), Panel(name, component(function, k)))
         drawn.append((name, map_panel(f"{key}-{k}", views, maps, scale, axes, f"map of {name}", levels)))
     return drawn

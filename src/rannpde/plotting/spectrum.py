@@ -72,13 +72,13 @@ def _maps(spectrum: Spectrum, domain: Domain) -> Figure:
     rows = -(-len(modes) // columns)
     view = View.of(domain, (0, 1))
     figure, axes = canvas(rows, columns, width=3.2, height=2.8)
-    for number, place in enumerate(axes.ravel()):
+    for number, ax in enumerate(axes.ravel()):
         if number >= len(modes):
-            place.remove()
+            ax.remove()
             continue
         mode = modes[number]
         label = f"{inline_equation(spectrum.stated.eigenvalue)} = {_short(mode)}"
-        draw_map(figure, place, view, Panel(label, component(mode.function, 0)))
+        draw_map(figure, ax, view, Panel(label, component(mode.function, 0)))
     return figure
 
 
@@ -89,10 +89,10 @@ def _short(mode: Mode) -> str:
 
 def write_spectrum_page(spectrum: Spectrum, path: PathLike, command: str = "") -> Path:
     """A page without scripts: statement, eigenvalues with bounds, picture, report."""
-    found = zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True)
+    eigenvalues = zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True)
     rows = [
         (str(k), escape(shown_eigenvalue(value)), f"{bound:.1e}", str(several))
-        for k, (value, bound, several) in enumerate(found, start=1)
+        for k, (value, bound, several) in enumerate(eigenvalues, start=1)
     ]
     counted = spectrum.counted
     told = f"<p>{escape(counted[0].upper() + counted[1:])}.</p>" if counted else ""
@@ -100,18 +100,19 @@ def write_spectrum_page(spectrum: Spectrum, path: PathLike, command: str = "") -
     return write_summary(spectrum, path, plot_spectrum(spectrum), tables=numbers, command=command)
 
 
-def plot_pseudospectrum(found: Pseudospectrum, path: PathLike | None = None) -> Figure:
+def plot_pseudospectrum(pseudospectrum: Pseudospectrum, path: PathLike | None = None) -> Figure:
     """Contours of the distance σ_min in powers of ten; eigenvalues as dots."""
     with style():
         figure, axes = canvas(1, 1, width=5.6, height=4.2)
-        place = axes[0, 0]
-        levels = np.log10(np.maximum(found.distances, 1e-300))
-        drawn = place.contour(found.real, found.imaginary, levels, levels=9, cmap="viridis")
-        figure.colorbar(drawn, ax=place, label=r"$\log_{10}$ of the smallest singular value")
-        inside = (found.values.real >= found.real[0]) & (found.values.real <= found.real[-1])
-        inside &= (found.values.imag >= found.imaginary[0]) & (found.values.imag <= found.imaginary[-1])
-        place.plot(found.values.real[inside], found.values.imag[inside], ".", color="black", label="eigenvalues")
-        place.set(xlabel="real part", ylabel="imaginary part")
-        place.legend()
-        figure.suptitle(f"Pseudospectra: {found.title}", fontsize=HEADING)
+        ax = axes[0, 0]
+        levels = np.log10(np.maximum(pseudospectrum.distances, 1e-300))
+        drawn = ax.contour(pseudospectrum.real, pseudospectrum.imaginary, levels, levels=9, cmap="viridis")
+        figure.colorbar(drawn, ax=ax, label=r"$\log_{10}$ of the smallest singular value")
+        values, real, imaginary = pseudospectrum.values, pseudospectrum.real, pseudospectrum.imaginary
+        inside = (values.real >= real[0]) & (values.real <= real[-1])
+        inside &= (values.imag >= imaginary[0]) & (values.imag <= imaginary[-1])
+        ax.plot(values.real[inside], values.imag[inside], ".", color="black", label="eigenvalues")
+        ax.set(xlabel="real part", ylabel="imaginary part")
+        ax.legend()
+        figure.suptitle(f"Pseudospectra: {pseudospectrum.title}", fontsize=HEADING)
         return finished(figure, path)

@@ -46,7 +46,7 @@ _FUNCTIONS = {name: f"\\{name}" for name in ("sin", "cos", "tan", "sinh", "cosh"
 _FUNCTIONS |= {"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}
 _COMPARISONS = {"<": "<", ">": ">", "<=": r"\leq", ">=": r"\geq"}
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
-"""How tightly an expression holds together: brackets go around what is looser than its place."""
+"""How tightly an expression holds together: brackets go around what is looser than its context."""
 _MATH = MathTextParser("path")
 
 
@@ -89,11 +89,11 @@ def tex(statement: str, words: Vocabulary) -> str:
 
 def typeset_equations(problem: Problem) -> dict[str, str]:
     """Equation name → TeX; a bare expression is set to zero."""
-    found = {}
+    equations = {}
     for name, statement in problem.equations.items():
         written = tex(statement, problem.vocabulary) if isinstance(statement, str) else _expanded(problem, name)
-        found[name] = written if "=" in written else f"{written} = 0"
-    return found
+        equations[name] = written if "=" in written else f"{written} = 0"
+    return equations
 
 
 def _expanded(problem: Problem, name: str) -> str:
@@ -131,10 +131,10 @@ def _write(node: Node, words: Vocabulary) -> tuple[str, int]:
             return f"{_within(operand, words, _ATOM)}_{{{number}}}", _ATOM
 
 
-def _within(node: Node, words: Vocabulary, place: int) -> str:
+def _within(node: Node, words: Vocabulary, least: int) -> str:
     """A part of something: in brackets where it is looser than that."""
     text, tightness = _write(node, words)
-    return text if tightness >= place else rf"\left({text}\right)"
+    return text if tightness >= least else rf"\left({text}\right)"
 
 
 def _number(text: str) -> str:

@@ -158,12 +158,12 @@ class View:
     def _arrows(self, axes: Axes, function: Callable[[Array], Array], streams: bool, least: float) -> None:
         """None where nothing is faster than ``least``: what is at rest has no direction."""
         first = self.domain.dim - (self.domain.space.dim if isinstance(self.domain, SpaceTime) else self.domain.dim)
-        found = np.full((len(self.points), 2), np.nan)
-        found[self.inside] = function(self.points[self.inside])[:, [axis - first for axis in self.plane]]
-        if not np.nanmax(np.hypot(*found[self.inside].T), initial=0.0) > least:
+        velocities = np.full((len(self.points), 2), np.nan)
+        velocities[self.inside] = function(self.points[self.inside])[:, [axis - first for axis in self.plane]]
+        if not np.nanmax(np.hypot(*velocities[self.inside].T), initial=0.0) > least:
             return
         shape = (len(self.up), len(self.across))
-        along, beside = (np.ma.masked_invalid(found[:, k].reshape(shape)) for k in (0, 1))
+        along, beside = (np.ma.masked_invalid(velocities[:, k].reshape(shape)) for k in (0, 1))
         if streams:
             axes.streamplot(
                 self.across, self.up, along, beside, color="white", linewidth=0.6, arrowsize=0.6, density=self._density
@@ -201,8 +201,8 @@ def telling(
     unit[unit == 0] = 1.0
     lower, upper = domain.bounds[list(rest)].T
     cuts, seen = [lower + share * (upper - lower) for share in CUTS], []
-    for place in cuts:
-        points[:, list(rest)] = place
+    for position in cuts:
+        points[:, list(rest)] = position
         inside = points[domain.contains(points)]
         values = np.reshape(function(inside), (len(inside), -1)) / unit if len(inside) else np.zeros((1, 1))
         seen.append(float(np.sqrt(np.mean(values**2))))

@@ -1,4 +1,4 @@
-"""From chapters to a folder: run what is missing, draw, write the report, say what was found."""
+"""From chapters to a folder: run what is missing, draw, write the report, say what it shows."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def reproduce(
             failed = run_cells(
                 cells, records, workers=workers, threads=threads, scheduler=scheduler, notice=display.notice
             )
-        found = records.find(cells)
+        finished = records.find(cells)
     failures = tuple((title(cell), failure.reason) for cell, failure in failed)
-    lost = len(cells) - len(found) - len(failures)
+    lost = len(cells) - len(finished) - len(failures)
     if lost:  # another program wrote into the file, or the disk forgets
         raise FileError(f"{lost} finished cells are not in {folder / RECORDS_FILE}; run again with another --out")
     sections: list[report.Section] = []
     figures: list[Path] = []
     for chapter in chapters:
-        series = collect(chapter.study, found)
+        series = collect(chapter.study, finished)
         with style():
             drawings = chapter.draw(series) if series else []
         rendered = [(drawing, render_figure(drawing)) for drawing in drawings]
@@ -81,7 +81,7 @@ def reproduce(
             figures += write_figure(drawing.name, formats, folder / "figures")
         sections.append(report.Section(chapter, series, [(drawing, formats["svg"]) for drawing, formats in rendered]))
     first = opening(sections, len(failures))
-    environments = _environments(found, cells)
+    environments = _environments(finished, cells)
     page = report.Page(
         heading, command, sections, failures, environments, findings(sections), first.sentences, first.figures
     )
@@ -121,11 +121,11 @@ def _warn(console: Console, text: str) -> None:
     _say(console, f"warning: {text}", "red")
 
 
-def _environments(found: dict[str, Record], cells: Sequence[StudyCell]) -> list[dict[str, object]]:
+def _environments(finished: dict[str, Record], cells: Sequence[StudyCell]) -> list[dict[str, object]]:
     """The different environments behind the records, in order of appearance."""
     different: list[dict[str, object]] = []
     for cell in cells:
-        facts = dict(found[cell.key].environment) if cell.key in found else None
+        facts = dict(finished[cell.key].environment) if cell.key in finished else None
         if facts is not None and facts not in different:
             different.append(facts)
     return different

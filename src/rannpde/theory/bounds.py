@@ -38,10 +38,10 @@ class SmoothnessWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant or bound: its place in the paper, its value there and its value as derived anew."""
+    """One constant or bound: its source in the paper, its value there and its value as derived anew."""
 
     name: str
-    place: str
+    source: str
     printed: float
     corrected: float
     note: str = ""

@@ -116,10 +116,10 @@ class _Jet:
     def of(cls, function: Any, points: Array) -> _Jet:
         n = points.shape[1]
         first, second = ([tuple(times * int(k == axis) for k in range(n)) for axis in range(1, n)] for times in (1, 2))
-        found = derivatives_of(function, points, [(0,) * n, *first, *second])
-        gradient = np.array([found[index][:, 0] for index in first])
-        laplacian = np.sum([found[index][:, 0] for index in second], axis=0)
-        return cls(found[(0,) * n][:, 0], gradient, laplacian)
+        derivatives = derivatives_of(function, points, [(0,) * n, *first, *second])
+        gradient = np.array([derivatives[index][:, 0] for index in first])
+        laplacian = np.sum([derivatives[index][:, 0] for index in second], axis=0)
+        return cls(derivatives[(0,) * n][:, 0], gradient, laplacian)
 
 
 def porous_medium_corollary(
@@ -224,8 +224,8 @@ class _Flow:
     @classmethod
     def of(cls, pair: Any, points: Array) -> _Flow:
         indices = ((0, 0), (1, 0), (0, 1), (0, 2))
-        found = derivatives_of(pair, points, indices)
-        jets = [found[index].T for index in indices]
+        derivatives = derivatives_of(pair, points, indices)
+        jets = [derivatives[index].T for index in indices]
         return cls(*(jet[0] for jet in jets[:3]), *(jet[1] for jet in jets))
 
     def squares(self) -> tuple[float, float]:

@@ -12,7 +12,7 @@ along its radii, x ↦ Φ(x) = R(1+λ) x/|x| - λ x. ``constant`` bounds ‖ũ�
 * along one axis, with A_i = Σ_j |c_j| λ_j^(i-1/2) (Minkowski) and the product rule for η, the vector of norms of the
   derivatives on one strip is at most B (‖u‖, ‖u'‖, …), B_ij = C(i,j) ‖η^(i-j)‖_∞ A_j; so the factor is 1 + 2‖B‖²;
 * the factors of the axes multiply, since an operator in one coordinate commutes with derivatives in the others;
-* on a ball Faà di Bruno's formula takes the place of the chain rule, with |D^k (x/|x|)| from Gegenbauer polynomials.
+* on a ball Faà di Bruno's formula replaces the chain rule, with |D^k (x/|x|)| from Gegenbauer polynomials.
 """
 
 from __future__ import annotations

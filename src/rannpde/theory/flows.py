@@ -103,9 +103,9 @@ class EulerianWave:
             )
             whole = run.success and bool((run.y[0] < self.speed).all())
             require(whole, "reach", self.reach, "within the life of the wave", "take a smaller reach or slope")
-            found = np.empty(len(times))
-            found[order] = run.y[0]
-            values[half] = found
+            integrated = np.empty(len(times))
+            integrated[order] = run.y[0]
+            values[half] = integrated
         series = chebyshev.chebfit(nodes / self.reach, values, WAVE_DEGREE)
         tail = float(np.abs(series[-4:]).max() / np.abs(series).max())
         require(tail < 1e-9, "reach", self.reach, f"smaller: the wave is steeper than its series (ends at {tail:.0e})")
@@ -195,10 +195,12 @@ class PeriodicFlow:
         for values in (rho, momentum / rho):
             series = chebyshev.chebfit(nodes[::-1], values.T, self.degree)
             table.append(np.fft.fft(series, axis=1) / self.modes * kept)
-        found = np.array(table)
-        tail = max(np.abs(found[:, -4:]).max(), np.abs(found[:, :, ~kept]).max(initial=0.0)) / np.abs(found).max()
+        coefficients = np.array(table)
+        beyond = max(np.abs(coefficients[:, -4:]).max(), np.abs(coefficients[:, :, ~kept]).max(initial=0.0))
+        tail = beyond / np.abs(coefficients).max()
         require(bool(tail < 1e-7), "degree", self.degree, f"larger: the series in t ends at {tail:.0e}")
-        half = found[:, :, : np.count_nonzero(kept) // 2 + 1]  # of a real function: the others are their conjugates
+        real = np.count_nonzero(kept) // 2 + 1  # waves of a real function: the others are their conjugates
+        half = coefficients[:, :, :real]
         half[:, :, 1:] *= 2
         return half
 

@@ -144,8 +144,8 @@ class EquationSystem:
             require_positive(state.derivative(points, (0,) * points.shape[1])[:, 0])
         known = dict(zip(words.symbols, points.T, strict=True))
         jets = jets_of(state, words.fields, points, {jet for e in self.expressions for jet in e.jets})
-        found = [e.value(known, {jet: jets[jet] for jet in e.jets}) for e in self.expressions]
-        return np.stack([np.broadcast_to(values, len(points)) for values in found], axis=1)
+        residuals = [e.value(known, {jet: jets[jet] for jet in e.jets}) for e in self.expressions]
+        return np.stack([np.broadcast_to(values, len(points)) for values in residuals], axis=1)
 
     @property
     def indices(self) -> list[MultiIndex]:
@@ -186,7 +186,7 @@ def derivatives_of(function: Any, points: Array, indices: Sequence[MultiIndex]) 
     if not (isinstance(function, Network) and isinstance(function.features, RidgeLayer)):
         return {index: evaluate(function, points, index) for index in indices}
     features, coefficients = function.features, function.coefficients.reshape(len(function.coefficients), -1)
-    found = {index: np.empty((len(points), coefficients.shape[1])) for index in indices}
+    derivatives = {index: np.empty((len(points), coefficients.shape[1])) for index in indices}
     rows = min(block_rows(features.columns, CACHED_BYTES), max(len(points), 1))
     buffer = np.empty((rows, features.columns))
     weighted = {index: features.factor(index)[:, None] * coefficients for index in indices}
@@ -194,8 +194,8 @@ def derivatives_of(function: Any, points: Array, indices: Sequence[MultiIndex]) 
         for order in {sum(index) for index in indices}:
             design = features.ridge(points[block], order, buffer[: block.stop - block.start])
             for index in (index for index in indices if sum(index) == order):
-                np.matmul(design, weighted[index], out=found[index][block])
-    return found
+                np.matmul(design, weighted[index], out=derivatives[index][block])
+    return derivatives
 
 
 def porous_medium(dim: int, exponent: float) -> EquationSystem:
@@ -243,7 +243,7 @@ def sup(values: Array | float) -> float:
 
 
 SUP_POINTS = 2**13
-"""Sobol points at which sup-norms over the domain are taken: largest values found, not proven bounds."""
+"""Sobol points at which sup-norms over the domain are taken: largest values of a sample, not proven bounds."""
 
 
 def sup_sample(domain: Domain) -> Array:

@@ -50,7 +50,7 @@ class OptimalLaw:
     """A WeightLaw with density |R_ψ u| N / Z (N with its floor), sampled by rejection; build it with ``optimal_law``.
 
     normaliser : Z with its standard error (relative 1e-3 or less); log_density inherits that relative error
-    envelope : log of the bound on |R| N / proposal, found by search: above it draws would be too rare
+    envelope : log of the bound on |R| N / proposal, by search: above it draws would be too rare
     """
 
     target: RidgeletTarget

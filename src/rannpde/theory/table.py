@@ -27,7 +27,7 @@ from rannpde.theory.unbiased import Estimator, check_activation, estimator, leas
 
 
 def constants_table(choice: Estimator, domain: Domain, *, error: float = 1e-2, delta: float = 0.05) -> list[Constant]:
-    """Rows with the place in the paper, the printed and the corrected value; nan where a column has none."""
+    """Rows with the source in the paper, the printed and the corrected value; nan where a column has none."""
     delta = require_probability(delta)
     bound = theorem_bound(choice, domain)
     variance = float(choice.variance(domain))
@@ -62,12 +62,12 @@ def _function_rows(choice: Estimator) -> list[Constant]:
     psi, activation, dim, law = choice.psi, choice.activation, choice.target.dim, heavy_tailed(choice.law)
     p, q = choice.time_order, choice.space_order
     limit = variance_limit(activation, law, dim, p, q)
-    place = "Proposition 1"
+    source = "Proposition 1"
     printed = admissibility_constant(psi, activation, dim, as_printed=True)
     kernel = abs(kernel_constant(activation, 1))
     return [
-        Constant("order k of ψ", place, nan, psi.order, f"finite variance for k > {limit:g}"),
-        Constant("K_ψσ", place, printed, admissibility_constant(psi, activation, dim), "printed with m = d"),
+        Constant("order k of ψ", source, nan, psi.order, f"finite variance for k > {limit:g}"),
+        Constant("K_ψσ", source, printed, admissibility_constant(psi, activation, dim), "printed with m = d"),
         Constant("|J_σ|, α = 1", "Definition 2", kernel, kernel),
         Constant("A_ψm, m = n", "eq. psi-condition", psi.vanishing_constant(dim), psi.vanishing_constant(dim)),
         Constant("‖ψ‖", "Lemma 1", psi.norm(), psi.norm()),
@@ -84,12 +84,12 @@ def _lemma_rows(choice: Estimator, domain: Domain) -> list[Constant]:
     support = {"time": reach[0], "space": max(reach[1:])}
     printed, exact = (parseval_constants(psi, dim, p, q, as_printed=flag) for flag in (True, False))
     lemma = [parseval_constant(psi, dim, p, q, **support, as_printed=flag) for flag in (True, False)]
-    place = "proof of Lemma 1"
+    source = "proof of Lemma 1"
     rows = [
         Constant("M", "Lemma 1", order_needed(dim, p, q), order_needed(dim, p, q)),
-        Constant("C_ψ1", place, printed.first, exact.first),
-        Constant("C_ψ2", place, printed.second, exact.second),
-        Constant("C_ψ3", place, printed.third, exact.third),
+        Constant("C_ψ1", source, printed.first, exact.first),
+        Constant("C_ψ2", source, printed.second, exact.second),
+        Constant("C_ψ3", source, printed.third, exact.third),
         Constant("L_ψ", "eq. Lpsi", lemma[0], lemma[1], "compact support"),
     ]
     if exact.third == inf:

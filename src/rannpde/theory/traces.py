@@ -62,9 +62,9 @@ def condition_bounds(choices: list[Estimator], domain: SpaceTime, scale: float) 
         require(enough, "orders of the estimator", got, "at least (1, 1)", "traces take one derivative in each")
     bounds = [theorem_bound(choice, domain) for choice in choices]
     total = {name: sum(getattr(bound, name) for bound in bounds) for name in ("printed", "corrected")}
-    place = "remark after Corollary NS"
+    source = "remark after Corollary NS"
     return {
-        name: Constant(name, place, constant * total["printed"] / scale, constant * total["corrected"] / scale)
+        name: Constant(name, source, constant * total["printed"] / scale, constant * total["corrected"] / scale)
         for name, constant in (("initial", initial_trace(domain)), ("boundary", boundary_trace(domain)))
     }
 

@@ -48,8 +48,8 @@ class Arcs:
 
     def slopes(self, number: Array, share: Array) -> Array:
         """d/dshare (M, 2) there."""
-        found = self.chart.tangents(self.piece[number], self._unit(number, share))[:, :, 0]
-        return found * (self.upper - self.lower)[number, None]
+        tangents = self.chart.tangents(self.piece[number], self._unit(number, share))[:, :, 0]
+        return tangents * (self.upper - self.lower)[number, None]
 
     def normals(self, number: Array, share: Array) -> Array:
         """Outward normals (M, 2) of the domain, not scaled."""
@@ -150,11 +150,11 @@ def crossings(
             for u, v in ((home, home), (a, middle), (middle, b), (xa, xm), (xm, xb), (ga, gm), (gm, gb))
         ]
         home, a, b, xa, xb, ga, gb = halves
-    found = [_bisected(seen, *bracket) for bracket in brackets if len(bracket[0])]
-    found += [pair for pair in ends if len(pair[0])]
-    if not found:
+    roots = [_bisected(seen, *bracket) for bracket in brackets if len(bracket[0])]
+    roots += [pair for pair in ends if len(pair[0])]
+    if not roots:
         return np.empty(0, dtype=int), np.empty(0), touching
-    return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found]), touching
+    return np.concatenate([f[0] for f in roots]), np.concatenate([f[1] for f in roots]), touching
 
 
 def _bisected(
@@ -164,13 +164,13 @@ def _bisected(
     ends, values = np.stack([a, b]), np.stack([seen(home, a)[1], seen(home, b)[1]])
     live = np.arange(len(a))
     for _ in range(60):
-        (a, b), (fa, fb), place = ends[:, live], values[:, live], home[live]
+        (a, b), (fa, fb), owner = ends[:, live], values[:, live], home[live]
         middle = 0.5 * (a + b)
-        fm = seen(place, middle)[1]
+        fm = seen(owner, middle)[1]
         root = np.sqrt(np.maximum(fm**2 - fa * fb, 0.0))
         shift = np.divide((middle - a) * np.sign(fa - fb) * fm, root, out=np.zeros_like(a), where=root > 0)
         new = np.clip(middle + shift, a, b)
-        fn = seen(place, new)[1]
+        fn = seen(owner, new)[1]
         for x, f in ((middle, fm), (new, fn)):
             inner = (x > a) & (x < b)
             left = inner & (np.sign(f) == np.sign(fa))
@@ -208,13 +208,13 @@ def within_box(arcs: Arcs, bounds: Array) -> Arcs:
 def split(arcs: Arcs, where: Array, unit: Array) -> Arcs:
     """The arcs cut at parameters (R,) of arcs number (R,); cuts closer than rounding to another are left out."""
     number = np.concatenate([np.arange(len(arcs)), np.arange(len(arcs)), where])
-    place = np.concatenate([arcs.lower, arcs.upper, np.clip(unit, arcs.lower[where], arcs.upper[where])])
-    order = np.lexsort((place, number))
-    number, place = number[order], place[order]
-    real = (number[1:] == number[:-1]) & (place[1:] - place[:-1] > 1e-12)
+    position = np.concatenate([arcs.lower, arcs.upper, np.clip(unit, arcs.lower[where], arcs.upper[where])])
+    order = np.lexsort((position, number))
+    number, position = number[order], position[order]
+    real = (number[1:] == number[:-1]) & (position[1:] - position[:-1] > 1e-12)
     home = number[:-1][real]
     # an end of an arc must stay exactly where it is, though a cut may lie within rounding of it
-    low, high = place[:-1][real], place[1:][real]
+    low, high = position[:-1][real], position[1:][real]
     low = np.where(low - arcs.lower[home] <= 1e-12, arcs.lower[home], low)
     high = np.where(arcs.upper[home] - high <= 1e-12, arcs.upper[home], high)
     return Arcs(arcs.chart, arcs.piece[home], low, high, arcs.sign[home])

@@ -239,11 +239,11 @@ class Sphere(Chart):
     def tangents(self, piece: Array, unit: Array) -> Array:
         flat, *slopes = self._cube(piece, unit)
         length = np.linalg.norm(flat, axis=1, keepdims=True)
-        found = [
+        columns = [
             (slope / length - flat * (flat * slope).sum(axis=1, keepdims=True) / length**3) @ self.matrix.T
             for slope in slopes
         ]
-        return np.stack(found, axis=2)
+        return np.stack(columns, axis=2)
 
     def offset(self, points: Array) -> Array:
         return _quadric_offset(points, self.centre, self.matrix)

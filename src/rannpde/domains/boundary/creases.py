@@ -78,8 +78,8 @@ def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: floa
     along = (edge + steps).reshape(-1, 3)
     on = np.abs(level(along)) < ON * size  # an edge may end here, or be curved
     ends, ways = _vertices(edge, directions, cKDTree(edge).query_pairs(2 * reach, output_type="ndarray"), ON * size)
-    found = np.concatenate([along[on], ends]), np.concatenate([np.tile(directions, (5, 1))[on], ways])
-    return Creases(*found, pi + float(np.arccos(cosine[kept].min())))
+    points_and_directions = np.concatenate([along[on], ends]), np.concatenate([np.tile(directions, (5, 1))[on], ways])
+    return Creases(*points_and_directions, pi + float(np.arccos(cosine[kept].min())))
 
 
 def _vertices(points: Array, directions: Array, pairs: Array, slack: float) -> tuple[Array, Array]:
@@ -112,5 +112,5 @@ def _meeting(near: Array, sides: list[tuple[Array, Array, Array]]) -> Array:
     parallel = np.abs(gram[:, 0, 1]) > 1 - 1e-9
     gram[parallel] = np.eye(2)
     shift = np.linalg.solve(gram, misses[:, :, None])
-    found: Array = near + (normals.transpose(0, 2, 1) @ shift)[:, :, 0] * ~parallel[:, None]
-    return found
+    nearest: Array = near + (normals.transpose(0, 2, 1) @ shift)[:, :, 0] * ~parallel[:, None]
+    return nearest

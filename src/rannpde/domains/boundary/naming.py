@@ -21,19 +21,19 @@ def side_names(leaves: Sequence[Leaf], labels: Sequence[Labelled]) -> dict[Label
     its kind are ``edge1``, …
     """
     tags = _tags([leaf.solid for leaf in leaves])
-    found: dict[Labelled, str] = {}
+    names: dict[Labelled, str] = {}
     for leaf, label in labels:
         given, tag, alone = tags[leaf]
         if "=" in label and given is None:
-            found[leaf, label] = label
+            names[leaf, label] = label
         elif not label:
-            found[leaf, label] = tag
+            names[leaf, label] = tag
         elif given is None and alone:
-            found[leaf, label] = label
+            names[leaf, label] = label
         else:
-            found[leaf, label] = f"{tag}.{label}"
-    _refuse_twice(found, tags)
-    return found
+            names[leaf, label] = f"{tag}.{label}"
+    _refuse_twice(names, tags)
+    return names
 
 
 def _tags(solids: Sequence[Solid]) -> list[tuple[str | None, str, bool]]:
@@ -45,19 +45,19 @@ def _tags(solids: Sequence[Solid]) -> list[tuple[str | None, str, bool]]:
     if repeated:
         raise InputError(f"the name {repeated[0]!r} is used twice; give each shape a name of its own")
     numbers: Counter[str] = Counter()
-    found = []
+    tags = []
     for name, kind in zip(names, kinds, strict=True):
         tag = name
         while tag is None or (name is None and tag in taken):
             numbers[kind] += 1
             tag = f"{kind}{numbers[kind]}"
-        found.append((name, tag, amount[kind] == 1))
-    return found
+        tags.append((name, tag, amount[kind] == 1))
+    return tags
 
 
-def _refuse_twice(found: dict[Labelled, str], tags: list[tuple[str | None, str, bool]]) -> None:
+def _refuse_twice(names: dict[Labelled, str], tags: list[tuple[str | None, str, bool]]) -> None:
     owners: dict[str, Labelled] = {}
-    for key, name in found.items():
+    for key, name in names.items():
         before = owners.setdefault(name, key)
         if before != key and "=" not in name:
             shapes = f"{tags[before[0]][1]} and {tags[key[0]][1]}"

@@ -90,12 +90,12 @@ class Patches:
     def most(self) -> Array:
         """A bound (C,) of the area of a cell's image: the largest density at nine points, with a margin."""
         ends = np.linspace(0.0, 1.0, 3)
-        found = np.zeros(len(self.piece))
+        largest = np.zeros(len(self.piece))
         for u in ends:
             for v in ends:
                 unit = self.lower + self.width[:, None] * np.array([u, v])
-                found = np.maximum(found, density(self.sheet.chart, self.piece, unit))
-        return 1.1 * found * self.width**2
+                largest = np.maximum(largest, density(self.sheet.chart, self.piece, unit))
+        return 1.1 * largest * self.width**2
 
     def fitted(self, bounds: Array) -> Patches:
         """Cells halved until they are small beside the box with bounds (3, 2), without those that do not meet it."""
@@ -162,8 +162,8 @@ class Surfaces(Border):
     def _tried(self, unit: Array, carried: int, most: Array) -> Array:
         """Those of the candidates that the density keeps and that lie on the boundary, carried columns first."""
         ends = np.cumsum(most)
-        place = unit[:, carried] * ends[-1]
-        index = np.clip(np.searchsorted(ends, place, side="right"), 0, len(ends) - 1)
+        position = unit[:, carried] * ends[-1]
+        index = np.clip(np.searchsorted(ends, position, side="right"), 0, len(ends) - 1)
         rows, first, points, keep = np.arange(len(unit)), 0, np.empty((len(unit), 3)), np.zeros(len(unit), dtype=bool)
         for part in self.patches:
             mine = rows[(index >= first) & (index < first + len(part.piece))]

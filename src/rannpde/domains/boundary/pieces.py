@@ -108,16 +108,16 @@ class Curves(Border):
 
     def rule(self, count: int, panels: int) -> tuple[Array, Array]:
         nodes, weights = composite_gauss(np.linspace(0.0, 1.0, panels + 1), count)
-        points, found = [np.empty((0, 2))], [np.empty(0)]
+        points, shares = [np.empty((0, 2))], [np.empty(0)]
         for arcs in self.families:
             number, share = np.repeat(np.arange(len(arcs)), len(nodes)), np.tile(nodes, len(arcs))
             points.append(arcs.place(number, share))
-            found.append(np.linalg.norm(arcs.slopes(number, share), axis=1) * np.tile(weights, len(arcs)))
-        return np.concatenate(points), np.concatenate(found)
+            shares.append(np.linalg.norm(arcs.slopes(number, share), axis=1) * np.tile(weights, len(arcs)))
+        return np.concatenate(points), np.concatenate(shares)
 
     def holds(self, points: Array, slack: float) -> Array:
         """Points near the curves, where these were not cut away: parts of a face that another shape took with it."""
-        found = np.zeros(len(points), dtype=bool)
+        on_curve = np.zeros(len(points), dtype=bool)
         for arcs in self.families:
             near = np.flatnonzero(arcs.chart.offset(points) <= slack)
             piece, unit = arcs.chart.locate(points[near])
@@ -126,20 +126,20 @@ class Curves(Border):
                 & (unit[:, None] >= arcs.lower - ENDS)
                 & (unit[:, None] <= arcs.upper + ENDS)
             )
-            found[near] |= own.any(axis=1)
-        return found
+            on_curve[near] |= own.any(axis=1)
+        return on_curve
 
     def within(self, bounds: Array) -> Curves:
         inside = (within_box(arcs, bounds) for arcs in self.families)
         return Curves(tuple(arcs for arcs in inside if len(arcs)))
 
     def where(self, condition: PointCondition) -> Curves:
-        found = (_holding(arcs, condition) for arcs in self.families)
-        return Curves(tuple(arcs for arcs in found if len(arcs)))
+        parts = (_holding(arcs, condition) for arcs in self.families)
+        return Curves(tuple(arcs for arcs in parts if len(arcs)))
 
 
 def _holding(arcs: Arcs, condition: PointCondition, samples: int = 129) -> Arcs:
-    """The parts of arcs where a condition holds: it is looked at in many points, and its changes found by bisection."""
+    """The parts of arcs where a condition holds: its changes between many points are located by bisection."""
     share = (np.arange(samples) + 0.5) / samples  # not the ends: a corner belongs to two sides
     number = np.repeat(np.arange(len(arcs)), samples)
     holds = condition(arcs.place(number, np.tile(share, len(arcs)))).reshape(len(arcs), samples)
@@ -198,8 +198,8 @@ class CutSide(Side):
             return points, weights
         times, shares = Linear(*self.time[0]).gauss(count, panels)
         duration = self.time[0][1] - self.time[0][0]
-        chosen, found = tensor_rule([(times, shares), (np.arange(len(points)), weights)], duration)
-        return np.column_stack([chosen[:, 0], points[chosen[:, 1].astype(int)]]), found
+        chosen, products = tensor_rule([(times, shares), (np.arange(len(points)), weights)], duration)
+        return np.column_stack([chosen[:, 0], points[chosen[:, 1].astype(int)]]), products
 
     def _in_space(self, points: Array) -> Array:
         return finite_points("points", points, self.dim)[:, len(self.time) :]
@@ -209,13 +209,13 @@ class CutSide(Side):
         space = self._in_space(points)
         bounds = self.domain.bounds[len(self.time) :]
         slack = BOUNDARY_SLACK * float(np.abs(bounds).max())
-        found: Array = self.border.holds(space, slack)
-        near = np.flatnonzero(found)
+        contained: Array = self.border.holds(space, slack)
+        near = np.flatnonzero(contained)
         if len(near):  # the level of a domain asks all of its shapes: only where it matters
             whole, domain = self.domain, self.domain.space if self.time else self.domain  # type: ignore[attr-defined]
             good = whole.contains(points[near]) & (np.abs(domain.level(space[near])) <= 4 * slack)
-            found[near] = good if self.condition is None else good & self.condition(space[near])
-        return found
+            contained[near] = good if self.condition is None else good & self.condition(space[near])
+        return contained
 
     def normals(self, points: Array) -> Array:
         normals = self.border.outward(self._in_space(points))

@@ -23,7 +23,7 @@ from rannpde.errors import InputError
 PROBE = 1e-7
 """Step off a curve, relative to the size of the set, that tells inside from outside: gaps must be wider."""
 JOINED = 1e-9
-"""Distance, relative to the size, at which two ends of arcs are one corner: roots are found to about 1e-15."""
+"""Distance, relative to the size, at which two ends of arcs are one corner: roots are known to about 1e-15."""
 SMOOTH_JOIN_ANGLE = 1e-6
 """Angle, in radians, up to which two arcs continue each other."""
 
@@ -82,14 +82,14 @@ class Planar(Clipped):
     def _cut(self) -> tuple[list[LabelledArcs], Array]:
         """What bounds the set, and points where two curves touch."""
         ends = [np.concatenate([np.empty((0, 2)), *map(_ends, charts)]) for charts in self._charts]
-        found, touching = [], [np.empty((0, 2))]
+        bounding, touching = [], [np.empty((0, 2))]
         for number, charts in enumerate(self._charts):
             for chart in charts:
                 arcs, points = self._trimmed(number, chart, ends)
                 touching.append(points)
                 if len(arcs):
-                    found.append(LabelledArcs(number, chart.label, arcs))
-        return found, np.concatenate(touching)
+                    bounding.append(LabelledArcs(number, chart.label, arcs))
+        return bounding, np.concatenate(touching)
 
     @property
     def labelled_arcs(self) -> list[LabelledArcs]:
@@ -107,9 +107,9 @@ class Planar(Clipped):
                 continue
             cut = crossings(chart, pieces, 0 * one, one, solid.level, solid.rate, self.size)
             near = ends[other][chart.offset(ends[other]) <= JOINED * self.size] if len(ends[other]) else ends[other]
-            place = chart.locate(near) if len(near) else (np.empty(0, dtype=int), np.empty(0))
-            where += [cut[0], place[0]]
-            unit += [cut[1], place[1]]
+            located = chart.locate(near) if len(near) else (np.empty(0, dtype=int), np.empty(0))
+            where += [cut[0], located[0]]
+            unit += [cut[1], located[1]]
             touching.append(cut[2])
         parts = split(whole, np.concatenate(where), np.concatenate(unit))
         number_of = np.arange(len(parts))
@@ -171,7 +171,7 @@ class Planar(Clipped):
     def vertices(self) -> list[Vertex]:
         """Every point where arcs meet; an InputError where the set touches itself or its boundary does not close."""
         points, directions, labels, leaving = self._ends_of_arcs()
-        unmatched, found = np.ones(len(points), dtype=bool), []
+        unmatched, vertices = np.ones(len(points), dtype=bool), []
         for k in range(len(points)):
             if not unmatched[k]:
                 continue
@@ -186,8 +186,8 @@ class Planar(Clipped):
                     f"{PROBE * self.size:.1g}: move them apart, or let them overlap"
                 )
             out, into = int(outs[0]), int(ins[0])
-            found.append(Vertex(points[k], directions[into], directions[out], (labels[out], labels[into])))
-        return found
+            vertices.append(Vertex(points[k], directions[into], directions[out], (labels[out], labels[into])))
+        return vertices
 
     def refuse_touching(self) -> None:
         """An InputError where curves touch in a point of the boundary, or ends of arcs do not meet in pairs."""

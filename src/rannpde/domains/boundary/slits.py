@@ -117,12 +117,12 @@ def slit_lips(text: str, domain: Domain, number: Callable[[str], float]) -> list
     number : reads a coordinate
     """
     point = r"\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)"
-    found = re.fullmatch(rf"\s*slit\s*{point}\s*to\s*{point}\s*(?:,\s*(left|right))?\s*", text)
-    if found is None:
+    match = re.fullmatch(rf"\s*slit\s*{point}\s*to\s*{point}\s*(?:,\s*(left|right))?\s*", text)
+    if match is None:
         raise InputError(f"the slit {text!r} must read 'slit (0, 0) to (1, 0)', with ', left' or ', right' for one lip")
     if domain.dim != 2 or domain.timed:
         raise InputError(f"{text!r}: slits are cuts in a domain of two coordinates without time")
-    ax, ay, bx, by = (float(number(word)) for word in found.groups()[:4])
+    ax, ay, bx, by = (float(number(word)) for word in match.groups()[:4])
     start, end = (ax, ay), (bx, by)
     if start == end:
         raise InputError(f"{text!r}: both ends are the same point; give two")
@@ -133,5 +133,5 @@ def slit_lips(text: str, domain: Domain, number: Callable[[str], float]) -> list
     if not (levels[1:-1] < 0).all() or not (levels <= slack).all():
         raise InputError(f"{text!r}: the slit must lie inside the domain; move its ends")
     plain = f"slit ({ax:g}, {ay:g}) to ({bx:g}, {by:g})"
-    wanted = ("left", "right") if found[5] is None else (found[5],)
+    wanted = ("left", "right") if match[5] is None else (match[5],)
     return [Lip(f"{plain}, {one}", domain, start, end, one == "left") for one in wanted]

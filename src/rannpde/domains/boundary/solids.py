@@ -71,8 +71,8 @@ class Behind(Solid):
         return regularised(*self.wall.both(points), self.size)
 
     def charts(self, clip: Array) -> tuple[Chart, ...]:
-        found = trace(self.wall, clip)
-        return () if found is None else (found,)
+        curve = trace(self.wall, clip)
+        return () if curve is None else (curve,)
 
 
 @dataclass(frozen=True, eq=False)

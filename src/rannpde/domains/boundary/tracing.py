@@ -1,9 +1,9 @@
 """Tracing where a smooth function vanishes: curves in the plane, surfaces in space, as analytic charts.
 
-The zero set is first found on a grid that is refined where the function is small, cut into simplices (Kuhn's division
+The zero set is first located on a grid that is refined where the function is small, cut into simplices (Kuhn's division
 of a cube). Each piece of a line or triangle between points of the zero set is then a chart: the flat piece, moved along
 directions interpolated between the gradients at its corners until the function vanishes. Neighbours share corners and
-directions, so nothing gapes, and every point lies on the true curve: no polygon takes its place.
+directions, so nothing gapes, and every point lies on the true curve: no polygon replaces it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Traced(Chart):
         points, height, direction = self._solved(piece, unit)
         gradient = self.wall.both(points)[1]
         facing = (gradient * direction).sum(axis=1)
-        found = []
+        columns = []
         for slopes in _slopes(unit):
             flat = np.einsum("mc,mcn->mn", slopes, self.corners[piece])
             flat += height[:, None] * np.einsum("mc,mcn->mn", slopes, self.directions[piece])
-            found.append(flat - ((gradient * flat).sum(axis=1) / facing)[:, None] * direction)
-        return np.stack(found, axis=2)
+            columns.append(flat - ((gradient * flat).sum(axis=1) / facing)[:, None] * direction)
+        return np.stack(columns, axis=2)
 
     def _solved(self, piece: Array, unit: Array) -> tuple[Array, Array, Array]:
         """Points (M, n), how far they were moved (M,), and the directions (M, n)."""
@@ -166,8 +166,8 @@ def _warped(wall: Wall, vertices: Array, step: float) -> tuple[Array, Array, Arr
     moved = np.abs(value) < WARP * step * slope
     target = vertices[moved]
     for _ in range(NEWTON):
-        found, steep = wall.both(target)
-        target = target - (found / np.maximum((steep**2).sum(axis=1), 1e-300))[:, None] * steep
+        level, steep = wall.both(target)
+        target = target - (level / np.maximum((steep**2).sum(axis=1), 1e-300))[:, None] * steep
     stayed = np.linalg.norm(target - vertices[moved], axis=1) < 2 * WARP * step
     rows = np.flatnonzero(moved)
     moved[rows[~stayed]] = False
@@ -199,7 +199,7 @@ def _near(wall: Wall, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def _simplices(cells: Array) -> Array:
-    """Corners (S, n+1, n) of the n! simplices of each cell, by their place in the grid."""
+    """Corners (S, n+1, n) of the n! simplices of each cell, by their position in the grid."""
     dim = cells.shape[1]
     paths = []
     for order in permutations(range(dim)):
@@ -213,7 +213,7 @@ def _simplices(cells: Array) -> Array:
 def _pieces(simplices: Array, inside: Array) -> Array:
     """Lines (P, 2, 2) or triangles (P, 3, 2) of the zero set, each corner as the two nodes of the edge it lies on."""
     signs, dim = inside[simplices], simplices.shape[1] - 1
-    found = []
+    pieces = []
     for pattern in product((False, True), repeat=dim + 1):
         low = [k for k, sign in enumerate(pattern) if sign]
         high = [k for k, sign in enumerate(pattern) if not sign]
@@ -226,8 +226,8 @@ def _pieces(simplices: Array, inside: Array) -> Array:
         else:
             one, others = (low[0], high) if len(low) == 1 else (high[0], low)
             cuts = [[(one, other) for other in others]]
-        found += [chosen[:, np.array(cut)] for cut in cuts]
-    return np.concatenate(found)
+        pieces += [chosen[:, np.array(cut)] for cut in cuts]
+    return np.concatenate(pieces)
 
 
 def _crossings(wall: Wall, one: Array, other: Array) -> Array:
@@ -260,7 +260,7 @@ def _chained(pieces: Array, points: Array, normals: Array) -> Array:
     for a, b in pieces.tolist():
         neighbours.setdefault(a, []).append(b)
         neighbours.setdefault(b, []).append(a)
-    found: list[tuple[int, int]] = []
+    chains: list[tuple[int, int]] = []
     ends = [node for node, other in neighbours.items() if len(other) != 2]
     seen: set[int] = set()
     for start in [*ends, *neighbours]:
@@ -276,19 +276,19 @@ def _chained(pieces: Array, points: Array, normals: Array) -> Array:
             chain.append(node)
             if node in seen:
                 break
-        found += _merged(chain, points, normals)
-    return np.array(found).reshape(-1, 2)
+        chains += _merged(chain, points, normals)
+    return np.array(chains).reshape(-1, 2)
 
 
 def _merged(chain: list[int], points: Array, normals: Array) -> list[tuple[int, int]]:
     """(start, end) of sub-arcs of a chain over which all normals stay close to the first."""
-    found, first = [], 0
+    merged, first = [], 0
     for last in range(1, len(chain)):
         ahead = chain[min(last + 1, len(chain) - 1)]
         turned = float(normals[chain[first]] @ normals[ahead]) < np.cos(MOST_TURNING)
         if last == len(chain) - 1 or turned:
             # a sub-arc must not close on itself, which would have no direction
             if chain[first] != chain[last] and np.any(points[chain[first]] != points[chain[last]]):
-                found.append((chain[first], chain[last]))
+                merged.append((chain[first], chain[last]))
             first = last
-    return found
+    return merged

@@ -160,7 +160,7 @@ def box_charts(bounds: Array, labels: tuple[str, ...]) -> tuple[Chart, ...]:
             Segments(label, np.array([start]), np.array([end]))
             for label, (start, end) in zip(labels, ends, strict=True)
         )
-    found: list[Chart] = []
+    charts: list[Chart] = []
     widths = np.diag(b - a)
     for number, label in enumerate(labels):
         axis, end = divmod(number, 2)
@@ -168,5 +168,5 @@ def box_charts(bounds: Array, labels: tuple[str, ...]) -> tuple[Chart, ...]:
         first, second = widths[(axis + 1) % 3], widths[(axis + 2) % 3]
         if end == 0:
             first, second = second, first
-        found.append(Parallelograms(label, origin[None, :], first[None, :], second[None, :]))
-    return tuple(found)
+        charts.append(Parallelograms(label, origin[None, :], first[None, :], second[None, :]))
+    return tuple(charts)

@@ -77,8 +77,8 @@ def _joined(pieces: list[Array]) -> list[Array]:
     return loops
 
 
-def section_outlines(domain: Domain, plane: tuple[int, int], place: Array) -> list[Array]:
-    """Lines of points (M, 2) where the boundary meets the plane of two coordinates through a point ``place`` (n,).
+def section_outlines(domain: Domain, plane: tuple[int, int], point: Array) -> list[Array]:
+    """Lines of points (M, 2) where the boundary meets the plane of two coordinates through a point (n,).
 
     Found on a grid and moved on to the boundary; they go around the section with it on their left.
 
@@ -94,7 +94,7 @@ def section_outlines(domain: Domain, plane: tuple[int, int], place: Array) -> li
     across, up = (np.linspace(a - m, b + m, SECTION + 1) for (a, b), m in zip(bounds, margin, strict=True))
 
     def level(points: Array) -> Array:
-        whole = np.tile(np.asarray(place, dtype=float), (len(points), 1))
+        whole = np.tile(np.asarray(point, dtype=float), (len(points), 1))
         whole[:, list(plane)] = points
         return domain.level(whole)
 

@@ -70,8 +70,8 @@ def _label(axes: Axes, name: str, side: Side, points: Array, colour: str, gap: f
     """The name beside the middle of the side, outside of the domain."""
     middle = points[np.argmin(((points - np.median(points, axis=0)) ** 2).sum(axis=1))]
     normal = side.normals(middle[None, :])[0]
-    place = middle + 2 * gap * normal
-    axes.annotate(name, place, color=colour, fontsize=8, ha="center", va="center")
+    position = middle + 2 * gap * normal
+    axes.annotate(name, position, color=colour, fontsize=8, ha="center", va="center")
 
 
 def _surface(domain: Domain, figure: Figure) -> None:

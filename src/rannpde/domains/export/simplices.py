@@ -149,18 +149,20 @@ def _snapped(points: Array, level: Array, domain: Domain, cell: float) -> tuple[
     near = np.flatnonzero((np.abs(level) < SNAP * cell) & free)
     if not len(near):
         return points, level
-    place, step = points[near], 1e-4 * cell
+    snapped, step = points[near], 1e-4 * cell
     for _ in range(4):
         units = np.eye(3)
-        gradient = np.stack([domain.level(place + step * e) - domain.level(place - step * e) for e in units], axis=1)
+        gradient = np.stack(
+            [domain.level(snapped + step * e) - domain.level(snapped - step * e) for e in units], axis=1
+        )
         gradient /= 2 * step
         square = np.maximum((gradient**2).sum(axis=1), 0.1)
-        place = place - (domain.level(place) / square)[:, None] * gradient
-    close = (np.linalg.norm(place - points[near], axis=1) <= 2 * SNAP * cell) & domain.contains(place)
-    close &= np.abs(domain.level(place)) <= 1e-9 * cell
-    moved, found = points.copy(), level.copy()
-    moved[near[close]], found[near[close]] = place[close], 0.0
-    return moved, found
+        snapped = snapped - (domain.level(snapped) / square)[:, None] * gradient
+    close = (np.linalg.norm(snapped - points[near], axis=1) <= 2 * SNAP * cell) & domain.contains(snapped)
+    close &= np.abs(domain.level(snapped)) <= 1e-9 * cell
+    moved, levels = points.copy(), level.copy()
+    moved[near[close]], levels[near[close]] = snapped[close], 0.0
+    return moved, levels
 
 
 def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tuple[Array, Array]:
@@ -172,10 +174,10 @@ def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tup
     inner = np.where(signs[edges[:, 0]] < 0, edges[:, 0], edges[:, 1])
     outer = edges.sum(axis=1) - inner
     whole = np.concatenate([points, _roots(points[inner], points[outer], level)])
-    found: list[tuple[int, ...]] = []
+    pieces: list[tuple[int, ...]] = []
     for one in tetrahedra.tolist():
-        found += _inside(one, signs, number)
-    return whole, np.array(found, dtype=np.int64).reshape(-1, 4)
+        pieces += _inside(one, signs, number)
+    return whole, np.array(pieces, dtype=np.int64).reshape(-1, 4)
 
 
 def _roots(inner: Array, outer: Array, level: ArrayMap) -> Array:

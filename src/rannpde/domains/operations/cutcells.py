@@ -70,13 +70,13 @@ class ClippedBoxes:
 
 
 def planar_outline(domain: PlanarSet) -> Planar:
-    """The boundary of a domain in the plane, which shapes have found already when they were stated."""
+    """The boundary of a domain in the plane, which shapes have computed already when they were stated."""
     known = getattr(domain, "engine", None)
     return known if isinstance(known, Planar) else Planar.of(domain.tree)
 
 
 class BoxClipper:
-    """Clips boxes by one set in the plane, whose boundary is found once.
+    """Clips boxes by one set in the plane, whose boundary is computed once.
 
     own : solids, counted from the first of the tree, whose walls bound the domain; the others bound parts of it
     """
@@ -95,16 +95,16 @@ class BoxClipper:
 
     def flat_planes(self) -> list[tuple[int, float]]:
         """Axis and value of straight parts of the boundary across an axis, where boxes had better end."""
-        found: dict[tuple[int, float], None] = {}
+        planes: dict[tuple[int, float], None] = {}
         for arcs in self.arcs:
             every = np.arange(len(arcs))
             points = np.stack([arcs.place(every, np.full(len(arcs), share)) for share in (0.0, 0.3, 0.6, 1.0)])
             for axis in (0, 1):
                 flat = np.ptp(points[:, :, axis], axis=0) <= THIN * self.size
                 for value in points[0, flat, axis]:
-                    if not any(a == axis and abs(v - value) <= ALIGNED * self.size for a, v in found):
-                        found[axis, float(value)] = None
-        return list(found)
+                    if not any(a == axis and abs(v - value) <= ALIGNED * self.size for a, v in planes):
+                        planes[axis, float(value)] = None
+        return list(planes)
 
     def clip(
         self,
@@ -135,12 +135,12 @@ class BoxClipper:
         free = np.flatnonzero(~touched)
         inside[free] = self.domain.level(boxes[free].mean(axis=2)) < 0
         whole = (inside | touched) & ~cut
-        found = {}
+        cut_rules = {}
         if rules:
             strips = StripRules(self.domain, self.size, parts, homes, digits)
-            found = strips.rules(boxes, np.flatnonzero(cut), count, across or count)
+            cut_rules = strips.rules(boxes, np.flatnonzero(cut), count, across or count)
         for box in np.flatnonzero(cut):
-            if rules and int(box) not in found:
+            if rules and int(box) not in cut_rules:
                 cut[box] = False
         outer = [self.own is None or solid < self.own for solid in self.solids]
         rim = [(arcs, home) for arcs, home, on in zip(parts, homes, outer, strict=True) if on]
@@ -151,7 +151,7 @@ class BoxClipper:
             if not on
         )
         ends = [arcs.place(np.arange(len(arcs)), np.full(len(arcs), float(end))) for arcs in parts for end in (0, 1)]
-        return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned, inner)
+        return ClippedBoxes(whole, cut, cut_rules, pieces, np.concatenate(ends), turned, inner)
 
     def _split(self, arcs: Arcs, lines: list[Array]) -> Arcs:
         """The arcs split at all lines across the axes."""
@@ -180,12 +180,12 @@ class BoxClipper:
         """Which pieces (K,) run along a side of their boxes (K, 2, 2)."""
         every = np.arange(len(arcs))
         points = np.stack([arcs.place(every, np.full(len(arcs), s)) for s in (0.0, 0.31, 0.5, 0.83, 1.0)])  # (5, K, 2)
-        found = np.zeros(len(arcs), dtype=bool)
+        aligned = np.zeros(len(arcs), dtype=bool)
         for axis in (0, 1):
             for end in (0, 1):
                 gap = np.abs(points[:, :, axis] - boxes[None, :, axis, end]).max(axis=0)
-                found |= gap <= ALIGNED * self.size
-        return found
+                aligned |= gap <= ALIGNED * self.size
+        return aligned
 
     def _pieces(self, parts: list[Arcs], homes: list[Array], count: int) -> BoundaryPieces:
         """Boundary pieces, those that continue each other in one box as one, with Gauss nodes in their parameter."""

@@ -131,19 +131,19 @@ class StripRules:
         strips = self._strips(boxes, cut)
         ends = np.array([0.0, 0.5, 1.0])
         sketch = [strip.bottom + (strip.top - strip.bottom) * ends for strip in strips]
-        found = self._intervals(boxes, strips, sketch)  # strip, left, width at three heights
-        if not found:
+        spans = self._intervals(boxes, strips, sketch)  # strip, left, width at three heights
+        if not spans:
             return {}
-        probes = np.array([(left[1] + 0.5 * width[1], sketch[number][1]) for number, left, width in found])
+        probes = np.array([(left[1] + 0.5 * width[1], sketch[number][1]) for number, left, width in spans])
         inside = self.domain.level(probes) < 0
         extents: dict[int, Array] = {}
-        for (number, left, width), good in zip(found, inside, strict=True):
+        for (number, left, width), good in zip(spans, inside, strict=True):
             if good:
                 strip = strips[number]
                 own = np.array([left.min(), strip.bottom, (left + width).max(), strip.top])
                 known = extents.get(strip.box, own)
                 extents[strip.box] = np.concatenate([np.minimum(known[:2], own[:2]), np.maximum(known[2:], own[2:])])
-        kept = {number for (number, _, _), good in zip(found, inside, strict=True) if good}
+        kept = {number for (number, _, _), good in zip(spans, inside, strict=True) if good}
         strips = [strip for number, strip in enumerate(strips) if number in kept]
         heights = self._heights(strips, extents, count, across)
         intervals = self._intervals(boxes, strips, [y for y, _ in heights])
@@ -176,7 +176,7 @@ class StripRules:
             for k, box in enumerate(home.tolist()):
                 if box in inside:
                     inside[box].append((f, k))
-        found = []
+        every = []
         for box, own in inside.items():
             low, high = boxes[box, 1]
             ends = np.array([low, high, *(spans[f][e][k] for f, k in own for e in (0, 1))])
@@ -187,8 +187,8 @@ class StripRules:
                     (f, k) for f, k in own if spans[f][0][k] <= bottom + slack and spans[f][1][k] >= top - slack
                     and spans[f][1][k] - spans[f][0][k] > slack
                 )  # fmt: skip
-                found.append(_Strip(box, bottom, top, covering))
-        return found
+                every.append(_Strip(box, bottom, top, covering))
+        return every
 
     def _heights(
         self, strips: list[_Strip], extents: dict[int, Array], count: int, across: int
@@ -209,10 +209,10 @@ class StripRules:
                 continue
             which = np.array([best[2] for best in (turning_most[n] for n in mine) if best is not None])
             both = np.array([(strips[n].bottom, strips[n].top) for n in mine])
-            found = arc_shares(arcs, np.repeat(which, 2), 1, both.ravel()).reshape(-1, 2)
+            pairs_of_shares = arc_shares(arcs, np.repeat(which, 2), 1, both.ravel()).reshape(-1, 2)
             ends = [arcs.place(which, np.full(len(which), end))[:, 0] for end in (0.0, 1.0)]
             wide[mine] = np.abs(ends[1] - ends[0])
-            shares |= dict(zip(mine, found, strict=True))
+            shares |= dict(zip(mine, pairs_of_shares, strict=True))
         heights: list[tuple[Array, Array]] = []
         asked: dict[int, list[tuple[int, Array, Array]]] = {}
         for n, (strip, best) in enumerate(zip(strips, turning_most, strict=True)):
@@ -251,16 +251,16 @@ class StripRules:
             [(f, requests[f].ask(k, y)) for f, k in strip.covering] for strip, y in zip(strips, heights, strict=True)
         ]
         answers = [one.answers() for one in requests]
-        found = []
+        intervals = []
         for number, (strip, y) in enumerate(zip(strips, heights, strict=True)):
             left, right = boxes[strip.box, 0]
-            crossings = [answers[f][place] for f, place in asked[number]]
+            crossings = [answers[f][position] for f, position in asked[number]]
             crossings.sort(key=lambda one: float(one.mean()))
             edges = [np.full(len(y), left), *(np.clip(one, left, right) for one in crossings), np.full(len(y), right)]
             for one, other in itertools.pairwise(edges):
                 if (other - one).max() > self.slack:
-                    found.append((number, one, np.maximum(other - one, 0.0)))
-        return found
+                    intervals.append((number, one, np.maximum(other - one, 0.0)))
+        return intervals
 
 
 def _gauss(count: int) -> tuple[Array, Array]:

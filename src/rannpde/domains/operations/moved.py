@@ -80,8 +80,8 @@ class MovedChart(Chart):
         return self.move.apply(self.chart.place(piece, unit))
 
     def tangents(self, piece: Array, unit: Array) -> Array:
-        found: Array = self.move.factor * np.array(self.move.rotation) @ self.chart.tangents(piece, unit)
-        return found
+        tangents: Array = self.move.factor * np.array(self.move.rotation) @ self.chart.tangents(piece, unit)
+        return tangents
 
     def offset(self, points: Array) -> Array:
         return self.move.factor * self.chart.offset(self.move.back(points))
@@ -198,8 +198,8 @@ def scaled(domain: Domain, factor: float, centre: Any) -> Domain:
     """The domain enlarged about a centre."""
     factor, middle = positive_number("factor", factor), np.array(_centre(centre, domain.dim))
     if isinstance(domain, Ball):
-        place = middle + factor * (np.array(domain.centre) - middle)
-        return Ball(place, factor * domain.radius, domain.names, domain.name)
+        centre_of_ball = middle + factor * (np.array(domain.centre) - middle)
+        return Ball(centre_of_ball, factor * domain.radius, domain.names, domain.name)
     if isinstance(domain, Box):
         ends = (middle[:, None] + factor * (domain.bounds - middle[:, None])).tolist()
         named: dict[str, Any] = dict(zip(domain.names, ends, strict=True))
@@ -229,9 +229,9 @@ def rotated(domain: Domain, angle: float, axis: Any, centre: Any) -> Domain:
 
 
 def _vector(argument: str, value: Any, dim: int) -> tuple[float, ...]:
-    found = tuple(finite_array(argument, value, 1).tolist())
-    require(len(found) == dim, argument, found, f"{dim} numbers, one for each coordinate")
-    return found
+    vector = tuple(finite_array(argument, value, 1).tolist())
+    require(len(vector) == dim, argument, vector, f"{dim} numbers, one for each coordinate")
+    return vector
 
 
 def _centre(value: Any, dim: int) -> tuple[float, ...]:

@@ -160,8 +160,8 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
         turned = np.array(wall.move.rotation).T @ edges / wall.move.factor
         return _section(wall.wall, start, turned, rectangle, size)
     if isinstance(wall, Plane | Quadric):
-        found = wall.section(origin, edges, 1e-14 * size)
-        return Leaf(AllOrNothing(False)) if found is None else found
+        section = wall.section(origin, edges, 1e-14 * size)
+        return Leaf(AllOrNothing(False)) if section is None else section
 
     def place(unit: Array) -> Array:
         return origin + unit @ edges.T
@@ -179,7 +179,7 @@ def _planar(tree: Tree, height: float, bounds: Array) -> Planar | None:
 
 
 def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:
-    """Intervals of the last coordinate between which slices change smoothly, found by the areas of slices."""
+    """Intervals of the last coordinate between which slices change smoothly, by the areas of slices."""
     lower, upper = bounds[2]
     ends = {lower, upper}
     stack: list[Tree] = [tree]
@@ -196,7 +196,7 @@ def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:
         slices = [_planar(tree, a + (b - a) * float(node), bounds) for node in nodes]
         return (b - a) * sum(float(w) * (0.0 if s is None else s.area) for w, s in zip(weights, slices, strict=True))
 
-    found = []
+    panels = []
     work = [(a, b, area(a, b), 0) for a, b in pairwise(heights) if b - a > 1e-12 * (upper - lower)]
     whole = sum(abs(part[2]) for part in work)
     while work:
@@ -204,10 +204,10 @@ def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:
         middle = 0.5 * (a + b)
         left, right = area(a, middle), area(middle, b)
         if abs(left + right - value) <= SLICED * whole or depth >= SLICE_HALVINGS:
-            found.append((a, b))
+            panels.append((a, b))
         else:
             work += [(a, middle, left, depth + 1), (middle, b, right, depth + 1)]
-    return sorted(found)
+    return sorted(panels)
 
 
 def space_rule(

@@ -68,10 +68,10 @@ class Sheet:
         for _ in range(QUARTERED):
             parts, sizes = quartered(parts, sizes)
             owner = np.repeat(owner, 4)
-            found = self._status(piece[owner], parts, sizes)
-            for number, value in zip(owner[found != 0].tolist(), found[found != 0].tolist(), strict=True):
+            judged = self._status(piece[owner], parts, sizes)
+            for number, value in zip(owner[judged != 0].tolist(), judged[judged != 0].tolist(), strict=True):
                 verdict[number].add(value)
-            owner, parts, sizes = owner[found == 0], parts[found == 0], sizes[found == 0]
+            owner, parts, sizes = owner[judged == 0], parts[judged == 0], sizes[judged == 0]
         open_ones = set(owner.tolist())
         for number, values in verdict.items():
             if len(values) == 1 and number not in open_ones:
@@ -102,12 +102,12 @@ class Sheet:
         status = self._judged.reshape(self.chart.count, -1)
         whole = np.flatnonzero((status == 1).all(axis=1))
         mixed = np.flatnonzero(~(status == 1).all(axis=1) & ~(status == -1).all(axis=1))
-        found = {}
+        planar_parts = {}
         for number in mixed.tolist():
             planar = pulled_back(self.tree, self.leaves, self.leaf, self.chart, number, self.size)
             if planar is not None:
-                found[number] = planar
-        return whole, found
+                planar_parts[number] = planar
+        return whole, planar_parts
 
     def rule(self, count: int, panels: int) -> tuple[Array, Array, Array]:
         """Points (M, 3), weights (M,) and outward normals (M, 3) of a Gauss rule; rules are kept."""
@@ -124,17 +124,17 @@ class Sheet:
         unit, shares = tensor_rule([(nodes, weights)] * 2)
         whole, mixed = self._pieces
         pieces = [np.repeat(whole, len(unit))]
-        units, found = [np.tile(unit, (len(whole), 1))], [np.tile(shares, len(whole))]
+        units, weights_of_parts = [np.tile(unit, (len(whole), 1))], [np.tile(shares, len(whole))]
         for number, planar in mixed.items():
             inner, inner_weights = planar_rule(planar, count, panels)
             pieces.append(np.full(len(inner), number))
             units.append(inner)
-            found.append(inner_weights)
+            weights_of_parts.append(inner_weights)
         piece, at = np.concatenate(pieces).astype(int), np.concatenate(units)
         normals = self.sign * normals_of(self.chart.tangents(piece, at))
         lengths = np.linalg.norm(normals, axis=1)
         unit_normals = normals / np.maximum(lengths, 1e-300)[:, None]
-        return self.chart.place(piece, at), np.concatenate(found) * lengths, unit_normals
+        return self.chart.place(piece, at), np.concatenate(weights_of_parts) * lengths, unit_normals
 
     @cached_property
     def sign(self) -> float:
@@ -156,13 +156,13 @@ class Spatial(Clipped):
     @cached_property
     def sheets(self) -> list[Sheet]:
         """What bounds the set."""
-        found = []
+        sheets = []
         for number, leaf in enumerate(self.leaves):
             for chart in leaf.solid.charts(self.clip):
                 sheet = Sheet(self.tree, self.leaves, number, chart.label, chart, self.size)
                 if len(sheet.cells[0]) and sheet.sign:
-                    found.append(sheet)
-        return found
+                    sheets.append(sheet)
+        return sheets
 
     @cached_property
     def volume(self) -> float:

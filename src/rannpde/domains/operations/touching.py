@@ -53,18 +53,18 @@ def _balls(one: Ball, other: Ball, slack: float) -> list[Array]:
 def _faces(box: Box, ball: Ball, slack: float) -> list[Array]:
     """The feet of the centre on faces whose plane the ball touches, on the nearest edge or in the nearest corner."""
     centre, (lower, upper) = np.array(ball.centre), box.bounds.T
-    found = []
+    feet = []
     for axis in range(box.dim):
         for end in box.bounds[axis]:
             foot = centre.copy()
             foot[axis] = end
             on_face = bool(((foot >= lower - slack) & (foot <= upper + slack)).all())
             if on_face and abs(abs(centre[axis] - end) - ball.radius) <= slack:
-                found.append(foot)
+                feet.append(foot)
     nearest = np.clip(centre, lower, upper)
     if abs(float(np.linalg.norm(centre - nearest)) - ball.radius) <= slack:
-        found.append(nearest)
-    return found
+        feet.append(nearest)
+    return feet
 
 
 def _boxes(one: Box, other: Box, slack: float) -> list[Array]:

@@ -50,8 +50,8 @@ def integrate_patches(
 
     >>> from rannpde.domains.quadrature.patches import BoxPatches
     >>> line = BoxPatches(np.zeros(1), np.eye(1))
-    >>> found = integrate_patches(lambda at: at.points ** -0.5, line, lambda v: 1e-9, 16, 100_000)
-    >>> bool(abs(found.values[0] - 2) <= found.errors[0] <= 1e-9), found.reached
+    >>> integral = integrate_patches(lambda at: at.points ** -0.5, line, lambda v: 1e-9, 16, 100_000)
+    >>> bool(abs(integral.values[0] - 2) <= integral.errors[0] <= 1e-9), integral.reached
     (True, True)
     """
     k = patches.extent
@@ -66,8 +66,8 @@ def integrate_patches(
         for start in range(0, len(unit), step):
             placed = patches.place(owners[start : start + step], unit[start : start + step])
             blocks.append(function(placed) * placed.density[:, None])
-        found = np.concatenate(blocks).reshape(len(patch), len(cube), -1)
-        return np.einsum("pqc,q,p->pc", found, weights, size**k)
+        values = np.concatenate(blocks).reshape(len(patch), len(cube), -1)
+        return np.einsum("pqc,q,p->pc", values, weights, size**k)
 
     patch, low, size = np.arange(patches.count), np.zeros((patches.count, k)), np.ones(patches.count)
     coarse = integrals(patch, low, size)

@@ -131,17 +131,17 @@ class PlanarPatches(RegionPatches):
         rows: list[tuple[float, ...]] = []
         for bottom, top in pairwise(levels.tolist()):
             middle = 0.5 * (bottom + top)
-            found: list[tuple[float, int, int]] = []
+            meeting: list[tuple[float, int, int]] = []
             for family, (arcs, (low, high)) in enumerate(zip(self._families, ends, strict=True)):
                 number = np.flatnonzero((low < middle) & (middle < high))
                 if len(number):
                     share = shares_at_height(arcs, number, np.full(len(number), middle))
                     crossings = arcs.place(number, share)[:, 0]
-                    found += [(x, family, int(k)) for x, k in zip(crossings.tolist(), number, strict=True)]
-            found.sort()
-            if len(found) % 2:
+                    meeting += [(x, family, int(k)) for x, k in zip(crossings.tolist(), number, strict=True)]
+            meeting.sort()
+            if len(meeting) % 2:
                 raise InputError(f"the boundary does not close near the height {middle:.6g}; move the shapes apart")
-            pairs = zip(found[::2], found[1::2], strict=True)
+            pairs = zip(meeting[::2], meeting[1::2], strict=True)
             rows += [(bottom, top - bottom, *left[1:], *right[1:]) for left, right in pairs]
         return np.array(rows)
 
@@ -167,13 +167,13 @@ class PlanarPatches(RegionPatches):
         return PlacedPoints(np.stack([x, heights[line]], axis=1), density)
 
     def _meet(self, family: Array, number: Array, heights: Array) -> Array:
-        found = np.empty(len(heights))
+        positions = np.empty(len(heights))
         for k, arcs in enumerate(self._families):
             mine = np.flatnonzero(family == k)
             if len(mine):
                 which = number[mine].astype(int)
-                found[mine] = arcs.place(which, shares_at_height(arcs, which, heights[mine]))[:, 0]
-        return found
+                positions[mine] = arcs.place(which, shares_at_height(arcs, which, heights[mine]))[:, 0]
+        return positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +194,13 @@ class TimedPatches(RegionPatches):
 
     def place(self, patch: Array, unit: Array) -> PlacedPoints:
         if self.end is None:
-            found, times, factor = self.space.place(patch, unit), np.full(len(unit), self.start), 1.0
+            samples, times, factor = self.space.place(patch, unit), np.full(len(unit), self.start), 1.0
         else:
-            found, factor = self.space.place(patch, unit[:, 1:]), self.end - self.start
+            samples, factor = self.space.place(patch, unit[:, 1:]), self.end - self.start
             times = np.where(unit[:, 0] == 1.0, self.end, self.start + factor * unit[:, 0])
-        points = np.column_stack([times, found.points])
-        normals = None if found.normals is None else np.column_stack([0 * times, found.normals])
-        return PlacedPoints(points, factor * found.density, normals)
+        points = np.column_stack([times, samples.points])
+        normals = None if samples.normals is None else np.column_stack([0 * times, samples.normals])
+        return PlacedPoints(points, factor * samples.density, normals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,15 +218,15 @@ class JoinedPatches(RegionPatches):
         return self.parts[0].extent
 
     def place(self, patch: Array, unit: Array) -> PlacedPoints:
-        found: list[tuple[Array, PlacedPoints]] = []
+        parts: list[tuple[Array, PlacedPoints]] = []
         first = 0
         for part in self.parts:
             mine = np.flatnonzero((patch >= first) & (patch < first + part.count))
             if len(mine):
-                found.append((mine, part.place(patch[mine] - first, unit[mine])))
+                parts.append((mine, part.place(patch[mine] - first, unit[mine])))
             first += part.count
-        order = np.argsort(np.concatenate([mine for mine, _ in found]), kind="stable")
-        placed = [one for _, one in found]
+        order = np.argsort(np.concatenate([mine for mine, _ in parts]), kind="stable")
+        placed = [one for _, one in parts]
         normals = [one.normals for one in placed if one.normals is not None]
         whole = np.concatenate(normals)[order] if len(normals) == len(placed) else None
         return PlacedPoints(

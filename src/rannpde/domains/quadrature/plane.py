@@ -63,14 +63,14 @@ def arc_heights(arcs: Arcs) -> tuple[Array, Array]:
 
 
 def strip_levels(heights: Array, size: float) -> Array:
-    found = np.sort(heights)
-    return found[np.concatenate([[True], np.diff(found) > MERGED * size])]
+    levels = np.sort(heights)
+    return levels[np.concatenate([[True], np.diff(levels) > MERGED * size])]
 
 
 def _crossings(
     families: list[Arcs], lows: tuple[Array, ...], highs: tuple[Array, ...], levels: Array, lines: Array, size: float
 ) -> tuple[Array, Array]:
-    """Strip (C,) and place x (C, nodes) of every arc that runs through a strip, at the strip's lines."""
+    """Strip (C,) and position x (C, nodes) of every arc that runs through a strip, at the strip's lines."""
     middle = 0.5 * (levels[1:] + levels[:-1])
     strips, crossings = [np.empty(0, dtype=int)], [np.empty((0, lines.shape[1]))]
     for arcs, low, high in zip(families, lows, highs, strict=True):

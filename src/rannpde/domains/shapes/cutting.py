@@ -28,7 +28,7 @@ LEAST = 1e-12
 """Area or volume, relative to that of the bounds, below which a set is called empty."""
 
 EDGE_SEARCH_POINTS, LEAST_SEEN = 4000, 50
-"""Points of the boundary, and of each side, among which the edges of a solid are found."""
+"""Points of the boundary, and of each side, among which the edges of a solid are searched."""
 
 INWARD_PROBE = 1e-7
 """How far beside a point of the rim points inside are looked for, as a share of the size of the shape."""

@@ -80,14 +80,14 @@ class Facets:
 
     def nearest(self, points: Array) -> tuple[Array, Array]:
         """Distance (M,) of points (M, 3) to the nearest triangle, and its number (M,)."""
-        place = np.ascontiguousarray(points, dtype=float)
-        square, row = _nearest(place, self.triangles, self.boxes, self.spans, self.ahead)
+        rows = np.ascontiguousarray(points, dtype=float)
+        square, row = _nearest(rows, self.triangles, self.boxes, self.spans, self.ahead)
         return np.sqrt(square), self.numbers[row]
 
     def winding(self, points: Array) -> Array:
         """How often a closed surface goes around points (M, 3), to a few hundredths: 1 inside, 0 outside."""
-        place = np.ascontiguousarray(points, dtype=float)
-        return np.asarray(_winding(place, self.triangles, self.spans, self.ahead, self.dipoles))
+        rows = np.ascontiguousarray(points, dtype=float)
+        return np.asarray(_winding(rows, self.triangles, self.spans, self.ahead, self.dipoles))
 
 
 @njit(cache=True)
@@ -164,7 +164,7 @@ def _square(x, y, z, t):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _winding(points, triangles, spans, ahead, dipoles):  # type: ignore[no-untyped-def]
     """Solid angles of near triangles, and dipoles for far ones (Barill et al., Fast winding numbers, 2018)."""
-    found = np.empty(len(points))
+    numbers = np.empty(len(points))
     stack = np.empty(STACK_SIZE, np.int64)
     for m in range(len(points)):
         x, y, z = points[m, 0], points[m, 1], points[m, 2]
@@ -184,8 +184,8 @@ def _winding(points, triangles, spans, ahead, dipoles):  # type: ignore[no-untyp
             else:
                 stack[size], stack[size + 1] = ahead[node], node + 1
                 size += 2
-        found[m] = total / (4 * pi)
-    return found
+        numbers[m] = total / (4 * pi)
+    return numbers
 
 
 @njit(cache=True)

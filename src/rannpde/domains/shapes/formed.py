@@ -73,7 +73,7 @@ class Frame(Solid):
 class Implicit(Cut):
     """The points of a box where an inequality holds: ``Implicit("x**2/4 + y**2 < 1", within=Box(…))``.
 
-    The boundary is found on a grid of 128 cells along the longest side of the box (24 in space) and then followed
+    The boundary is located on a grid of 128 cells along the longest side of the box (24 in space) and then followed
     exactly; parts smaller than a cell can be missed. The formula must be smooth and have a slope on the boundary.
 
     >>> disc = Implicit("x**2 + y**2 < 1", within=Box(x=(-2, 2), y=(-2, 2)))
@@ -158,15 +158,15 @@ class ClosedPath(Chart):
         s = samples[tree.query(points)[1]]
         step = (self.span[1] - self.span[0]) / SAMPLES
         for _ in range(20):
-            place, slope = self.at(s)
-            move = ((points - place) * slope).sum(axis=1) / (slope**2).sum(axis=1)
+            nearest, slope = self.at(s)
+            move = ((points - nearest) * slope).sum(axis=1) / (slope**2).sum(axis=1)
             move = np.clip(move, -step, step)
             s = s + move
             if (np.abs(move) <= 1e-15 * (1 + np.abs(s))).all():
                 break
-        place, slope = self.at(s)
+        nearest, slope = self.at(s)
         normal = np.stack([slope[:, 1], -slope[:, 0]], axis=1) * (-1 if self.turned else 1)
-        return points - place, normal / np.linalg.norm(normal, axis=1, keepdims=True)
+        return points - nearest, normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
     def offset(self, points: Array) -> Array:
         return np.linalg.norm(self.foot(points)[0], axis=1)

@@ -157,8 +157,10 @@ def surface_mesh(
     )
     open_ones = [edge for edge in directed if directed[edge[1], edge[0]] == 0]
     if open_ones:
-        place = ", ".join(f"{value:.4g}" for value in points[list(open_ones[0])].mean(axis=0))
-        raise InputError(f"the mesh is not closed: {len(open_ones)} edges have one triangle only, one near ({place})")
+        position = ", ".join(f"{value:.4g}" for value in points[list(open_ones[0])].mean(axis=0))
+        raise InputError(
+            f"the mesh is not closed: {len(open_ones)} edges have one triangle only, one near ({position})"
+        )
     require(max(directed.values()) == 1, "the mesh", "a surface that meets itself along an edge", "a closed surface")
     a, b, c = (points[corners[:, k]] for k in range(3))
     volume = float((a * np.cross(b, c)).sum()) / 6
@@ -204,13 +206,13 @@ def _from_groups(file: Path, names: Sequence[str] | None, name: str | None) -> D
 def _groups(read: Any, kind: str) -> dict[frozenset[int], str]:
     """The name of the physical group of lines or triangles, by their corners."""
     tags = {int(tag): label for label, (tag, _) in read.field_data.items()}
-    found = {}
+    names = {}
     for number, block in enumerate(read.cells):
         data = read.cell_data.get("gmsh:physical")
         if block.type == kind and data is not None:
             for cell, tag in zip(block.data.tolist(), np.asarray(data[number]).tolist(), strict=True):
-                found[frozenset(cell)] = tags.get(int(tag), f"group{int(tag)}")
-    return found
+                names[frozenset(cell)] = tags.get(int(tag), f"group{int(tag)}")
+    return names
 
 
 def _boundary_faces(cells: Array) -> Array:
@@ -262,11 +264,11 @@ def _plate(
 
 def _counter_clockwise(points: Array, blocks: list[Array]) -> list[tuple[int, int]]:
     """All edges of all cells, each cell on the left of its own."""
-    found = []
+    edges = []
     for cell in (cell for block in blocks for cell in block.tolist()):
         turned = cell if _signed_area(points[cell]) > 0 else cell[::-1]
-        found += list(zip(turned, [*turned[1:], turned[0]], strict=True))
-    return found
+        edges += list(zip(turned, [*turned[1:], turned[0]], strict=True))
+    return edges
 
 
 def _signed_area(loop: Array) -> float:

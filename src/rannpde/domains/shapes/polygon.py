@@ -179,8 +179,8 @@ def _proper(a: Array, b: Array, starts: Array, ends: Array) -> Array:
 
     def turn(p: Array, q: Array, r: Array) -> Array:
         one, other = q - p, r - p
-        found: Array = one[..., 0] * other[..., 1] - one[..., 1] * other[..., 0]
-        return found
+        product: Array = one[..., 0] * other[..., 1] - one[..., 1] * other[..., 0]
+        return product
 
     one = turn(a, b, starts) * turn(a, b, ends) < 0
     other = turn(starts, ends, a) * turn(starts, ends, b) < 0

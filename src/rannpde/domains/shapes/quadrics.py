@@ -62,10 +62,10 @@ class Delegated(Shape):
 
 def vector(argument: str, value: Any, sizes: tuple[int, ...]) -> tuple[float, ...]:
     """value as a tuple of numbers, refused unless it has one of the sizes."""
-    found = tuple(finite_array(argument, value, 1).tolist())
+    numbers = tuple(finite_array(argument, value, 1).tolist())
     wanted = " or ".join(str(size) for size in sizes)
-    require(len(found) in sizes, argument, found, f"of {wanted} coordinates")
-    return found
+    require(len(numbers) in sizes, argument, numbers, f"of {wanted} coordinates")
+    return numbers
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -56,9 +56,9 @@ class Barenblatt:
         """The profile whose support has that radius at that time; centred at (1/2, …, 1/2) unless told otherwise."""
         require(0 < radius < np.inf, "radius", radius, "a finite number > 0")
         require(0 < time < np.inf, "time", time, "a finite number > 0")
-        place = (0.5,) * positive_integer("space_dim", space_dim) if centre is None else tuple(centre)
-        unit = cls(place, 1.0, exponent)
-        return cls(place, (radius / unit.radius(time)) ** 2, exponent)
+        middle = (0.5,) * positive_integer("space_dim", space_dim) if centre is None else tuple(centre)
+        unit = cls(middle, 1.0, exponent)
+        return cls(middle, (radius / unit.radius(time)) ** 2, exponent)
 
     @property
     def space_dim(self) -> int:

@@ -76,12 +76,14 @@ class ColeHopf:
     def _potentials(self, points: Array, order: int) -> list[Array]:
         """∂_x^k φ for k = 0, …, order, all divided by the same positive number at each point."""
         nodes = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
-        places = points[:, 1:] - 2 * np.sqrt(self.viscosity * np.maximum(points[:, :1], 0.0)) * nodes
-        exponent = -np.cos(pi * places) / (2 * pi * self.viscosity) - nodes**2
+        positions = points[:, 1:] - 2 * np.sqrt(self.viscosity * np.maximum(points[:, :1], 0.0)) * nodes
+        exponent = -np.cos(pi * positions) / (2 * pi * self.viscosity) - nodes**2
         kernel = np.exp(exponent - exponent.max(axis=1, keepdims=True))
         # f' = f g with g = sin(πy)/(2ν), so f^(k+1) = Σ C(k, j) f^(j) g^(k-j)
-        slopes = [pi**k * np.sin(pi * places + k * pi / 2) / (2 * self.viscosity) for k in range(order)]
-        factors = [np.ones_like(places)]
+        slopes = [pi**k * np.sin(pi * positions + k * pi / 2) / (2 * self.viscosity) for k in range(order)]
+        factors = [np.ones_like(positions)]
         for k in range(order):
-            factors.append(sum((comb(k, j) * factors[j] * slopes[k - j] for j in range(k + 1)), np.zeros_like(places)))
+            factors.append(
+                sum((comb(k, j) * factors[j] * slopes[k - j] for j in range(k + 1)), np.zeros_like(positions))
+            )
         return [np.einsum("ij,ij->i", kernel, factor) for factor in factors]

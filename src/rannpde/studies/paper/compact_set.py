@@ -24,9 +24,9 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """Full domain and compact set, with the paper's penalty and with one that does not limit."""
     curves = [
-        FittedCurve(f"d = {d}, {place}, λ = {penalty:g}", target=PorousMedium(d, inside=inside), penalty=penalty)
+        FittedCurve(f"d = {d}, {part}, λ = {penalty:g}", target=PorousMedium(d, inside=inside), penalty=penalty)
         for d in COMPACT_SET_DIMENSIONS
-        for place, inside in (("full cube", None), ("inside", FRACTION))
+        for part, inside in (("full cube", None), ("inside", FRACTION))
         for penalty in (1e-5, 1e-12)
     ]
     study = Study(

@@ -89,12 +89,12 @@ def _variants(name: str, target: Target, smooth: Target, base: Study, width: int
 
 def ratios(series: Sequence[Series]) -> dict[str, dict[str, Ratio]]:
     """target → limit → error with the change over error without, over the seeds that have both."""
-    found = {one.label: one for one in series}
-    names = dict.fromkeys(label.split(": ")[0] for label in found if label.endswith(BASE))
+    by_label = {one.label: one for one in series}
+    names = dict.fromkeys(label.split(": ")[0] for label in by_label if label.endswith(BASE))
     table: dict[str, dict[str, Ratio]] = {name: {} for name in names}
     for name, (limit, change) in product(names, CHANGES.items()):
-        changed = found.get(f"{name}: {change}")
-        ratio = paired_ratio(changed, found[f"{name}: {BASE}"]) if changed else None
+        changed = by_label.get(f"{name}: {change}")
+        ratio = paired_ratio(changed, by_label[f"{name}: {BASE}"]) if changed else None
         if ratio is not None:
             table[name][limit] = ratio
     return table

@@ -79,10 +79,10 @@ def chapter(size: Size) -> Chapter:
 
 def _groups(series: Sequence[Series]) -> dict[str, list[Series]]:
     """equation → its curves by dimension."""
-    found: dict[str, list[Series]] = {}
+    groups: dict[str, list[Series]] = {}
     for one in series:
-        found.setdefault(one.label.rsplit(", ", 1)[0], []).append(one)
-    return found
+        groups.setdefault(one.label.rsplit(", ", 1)[0], []).append(one)
+    return groups
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:

@@ -91,13 +91,13 @@ def profile_drawing() -> Drawing:
     """Figure TW: the profile, and its corner at the left state magnified."""
     wave = NavierStokes().wave
     fine = np.linspace(-1.0, 1.0, 20_001)
-    place = float(fine[np.argmax(wave.profile(fine, 2))])
+    turn = float(fine[np.argmax(wave.profile(fine, 2))])
     figure, (whole, corner) = panels(2, 2)
     xi = np.linspace(-5.0, 5.0, 2001)
     values = wave(np.column_stack([np.zeros_like(xi), xi]))
     whole.plot(xi, values[:, 0], color=COLOURS[0], label="specific volume v")
     whole.plot(xi, values[:, 1], color=COLOURS[1], ls="--", label="velocity u")
-    near = np.linspace(place - 0.2, place + 0.1, 501)
+    near = np.linspace(turn - 0.2, turn + 0.1, 501)
     corner.plot(near, wave.profile(near), color=COLOURS[0])
     for axes, heading in ((whole, f"travelling wave, speed s = {wave.speed:.4f}"), (corner, "v at its corner")):
         axes.set(xlabel="x − s t", title=heading)
@@ -108,7 +108,7 @@ def profile_drawing() -> Drawing:
     )
     alternative = (
         f"Two line plots. v rises monotonically from {wave.left_state:.3f} to {wave.right_volume:g}, u falls from 0 to "
-        f"{wave.right_velocity:.3f}; both turn sharply near x - st = {place:.2f} and level off slowly on the right."
+        f"{wave.right_velocity:.3f}; both turn sharply near x - st = {turn:.2f} and level off slowly on the right."
     )
     return Drawing("navier-stokes-profile", caption, alternative, figure)
 

@@ -23,7 +23,7 @@ _LAST: dict[Size, int] = {"quick": 256, "default": 512, "full": 1024}
 LAW_DRAWS: dict[Size, int] = {"quick": 3, "default": 5, "full": 10}
 DEVIATIONS = (
     "Not in the paper, whose law π does not know the equation. Δu = 0 and Δu + 400 u = 0 on the unit square with the "
-    "boundary values of a source outside, log r and Y₀(20 r). N is the number of output weights, found by one linear "
+    "boundary values of a source outside, log r and Y₀(20 r). N is the number of output weights, by one linear "
     "least-squares problem; π and Gaussian weights belong to Fourier features (N/2 frequencies), with the root mean "
     "square of |w| (for π: its scale) equal to k, and 5 for Laplace's equation.",
     "'Learned' is a tanh network whose neurons are placed where a first solution, with the Gaussian law, varies. "
@@ -57,8 +57,8 @@ def chapter(size: Size) -> Chapter:
 
 
 def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
-    found = [(name, [one for one in series if one.label.startswith(f"{name}, ")]) for name in _PROBLEMS]
-    return [(name, members) for name, members in found if members]
+    groups = [(name, [one for one in series if one.label.startswith(f"{name}, ")]) for name in _PROBLEMS]
+    return [(name, members) for name, members in groups if members]
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:

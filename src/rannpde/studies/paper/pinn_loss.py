@@ -78,13 +78,13 @@ def chapter(size: Size) -> Chapter:
 
 def _groups(series: Sequence[Series]) -> dict[str, dict[str, Series]]:
     """solution → kind of network → curve."""
-    found: dict[str, dict[str, Series]] = {}
+    groups: dict[str, dict[str, Series]] = {}
     for one in series:
         cell = one.cells[0]
         if isinstance(cell, PinnLoss):
             name = next(name for name in _SOLUTIONS if one.label.startswith(name))
-            found.setdefault(name, {})[cell.kind] = one
-    return found
+            groups.setdefault(name, {})[cell.kind] = one
+    return groups
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:

@@ -66,13 +66,13 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure, grid = panels(len(maps), 2)
     figure.set_size_inches(4.6 * len(maps), 3.4)
     words = []
-    for axes, (d, found) in zip(grid, maps.items(), strict=True):
-        scales = sorted({scale for scale, _ in found})
-        errors = np.array([[_error(found, (scale, penalty)) for scale in scales] for penalty in ROWS])
+    for axes, (d, series_of) in zip(grid, maps.items(), strict=True):
+        scales = sorted({scale for scale, _ in series_of})
+        errors = np.array([[_error(series_of, (scale, penalty)) for scale in scales] for penalty in ROWS])
         _heat_map(figure, axes, scales, errors)
         axes.set_title(f"d = {d}")
-        best = min(found, key=lambda choice: _error(found, choice))
-        words.append(f"d = {d}: least error {_error(found, best):.2g} at scale {best[0]:g}, λ {_show(best[1])}.")
+        best = min(series_of, key=lambda choice: _error(series_of, choice))
+        words.append(f"d = {d}: least error {_error(series_of, best):.2g} at scale {best[0]:g}, λ {_show(best[1])}.")
     caption = (
         f"Mean relative L² error at N = {series[0].widths[0]} over frequency scale and penalty; in the two top rows λ "
         "is chosen from the data."
@@ -101,33 +101,37 @@ def _by_choice(series: Sequence[Series], d: int) -> dict[ScaleAndPenalty, Series
     return {(one.first_fit.features.scale, one.first_fit.penalty): one for one in series if one.space_dim == d}
 
 
-def _error(found: dict[ScaleAndPenalty, Series], choice: ScaleAndPenalty, quantity: str = "error") -> float:
-    return float(found[choice].mean(quantity)[0]) if choice in found else np.nan
+def _error(series_of: dict[ScaleAndPenalty, Series], choice: ScaleAndPenalty, quantity: str = "error") -> float:
+    return float(series_of[choice].mean(quantity)[0]) if choice in series_of else np.nan
 
 
 def _tables(series: Sequence[Series]) -> list[Table]:
     """The paper's choice, automatic ones, and the best that the map holds."""
     rows = []
     for d in SCALE_PENALTY_DIMENSIONS:
-        found = _by_choice(series, d)
-        for name, choice in _choices(found):
-            if choice in found:
-                numbers = (f"{choice[0]:g}", f"{_error(found, choice, 'penalty'):.1g}", f"{_error(found, choice):.3g}")
+        series_of = _by_choice(series, d)
+        for name, choice in _choices(series_of):
+            if choice in series_of:
+                numbers = (
+                    f"{choice[0]:g}",
+                    f"{_error(series_of, choice, 'penalty'):.1g}",
+                    f"{_error(series_of, choice):.3g}",
+                )
                 rows.append((f"d = {d}", name, *numbers))
     head = ("function", "choice", "scale", "λ used", "error")
     return [Table("The paper's choice, automatic ones, and the best of the map.", head, tuple(rows))]
 
 
-def _choices(found: dict[ScaleAndPenalty, Series]) -> list[tuple[str, ScaleAndPenalty]]:
+def _choices(series_of: dict[ScaleAndPenalty, Series]) -> list[tuple[str, ScaleAndPenalty]]:
     choices: list[tuple[str, ScaleAndPenalty]] = [("as in the paper", PAPER_SETTING)]
     choices += [(f"λ by {rule}", (PAPER_SETTING[0], rule)) for rule in PENALTY_RULES]
-    held_out = [choice for choice in found if choice[1] == "held-out"]
+    held_out = [choice for choice in series_of if choice[1] == "held-out"]
     if held_out:
-        scale = min(held_out, key=lambda choice: _error(found, choice, "validation_error"))[0]
+        scale = min(held_out, key=lambda choice: _error(series_of, choice, "validation_error"))[0]
         choices += [(f"scale by held-out, λ by {rule}", (scale, rule)) for rule in PENALTY_RULES]
-    fixed = [choice for choice in found if choice[1] not in PENALTY_RULES]
+    fixed = [choice for choice in series_of if choice[1] not in PENALTY_RULES]
     if fixed:
-        choices.append(("best of the map", min(fixed, key=lambda choice: _error(found, choice))))
+        choices.append(("best of the map", min(fixed, key=lambda choice: _error(series_of, choice))))
     return choices
 
 

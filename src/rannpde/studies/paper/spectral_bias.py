@@ -53,8 +53,8 @@ def chapter(size: Size) -> Chapter:
     return Chapter("spectral-bias", study, question, _draw, DEVIATIONS, remarks=_remarks, with_slopes=False)
 
 
-def _bands(one: Series, place: int, share: float) -> np.ndarray:
-    return np.array([one.quantiles(share, f"band {band}")[place] for band in range(BANDS)])
+def _bands(one: Series, index: int, share: float) -> np.ndarray:
+    return np.array([one.quantiles(share, f"band {band}")[index] for band in range(BANDS)])
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
@@ -62,9 +62,9 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure, grid = panels(len(widths))
     figure.set_figwidth(figure.get_figwidth() + 2.4)  # room for the legend
     words, octaves = [], np.arange(BANDS)
-    for place, (axes, width) in enumerate(zip(grid, widths, strict=True)):
+    for index, (axes, width) in enumerate(zip(grid, widths, strict=True)):
         for number, one in enumerate(series):
-            low, middle, high = (_bands(one, place, share) for share in (0.0, 0.5, 1.0))
+            low, middle, high = (_bands(one, index, share) for share in (0.0, 0.5, 1.0))
             axes.fill_between(octaves, low, high, color=COLOURS[number], alpha=0.2, lw=0)
             axes.plot(octaves, middle, color=COLOURS[number], marker=MARKERS[number], label=one.label)
             words.append(

@@ -79,16 +79,16 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     return [Drawing("theory-rates", caption, spoken, figure)]
 
 
-def _unbiased_curve(axes: Axes, one: Series, found: UnbiasedResult, number: int) -> None:
+def _unbiased_curve(axes: Axes, one: Series, result: UnbiasedResult, number: int) -> None:
     """Root-mean-square errors over the pools as marks, the exact ones as a line."""
     measured = [float(np.sqrt(np.square(errors).mean())) for errors in one.values()]
     label = one.label.split(", d")[0]
-    axes.plot(one.widths, found.constant / np.sqrt(one.widths), color=COLOURS[number], lw=1.0)
+    axes.plot(one.widths, result.constant / np.sqrt(one.widths), color=COLOURS[number], lw=1.0)
     axes.plot(one.widths, measured, color=COLOURS[number], ls="", marker=MARKERS[number], label=label)
 
 
 def _tables(series: Sequence[Series]) -> list[Table]:
-    found = [(one.label, one.unbiased) for one in series if one.unbiased is not None]
-    rows = [(label, f"{one.slope:.3f} ± {one.halfwidth:.3f}", f"{one.constant:.3g}") for label, one in found]
+    curves = [(one.label, one.unbiased) for one in series if one.unbiased is not None]
+    rows = [(label, f"{one.slope:.3f} ± {one.halfwidth:.3f}", f"{one.constant:.3g}") for label, one in curves]
     head = ("network", "slope, 95 % from the pools", "√N · relative error, exact")
     return [Table("Unbiased networks: fitted slope and exact constant.", head, tuple(rows))] if rows else []

@@ -48,8 +48,8 @@ class MeasuredResult:
 def run_measurement(cell: MeasurementCell) -> MeasuredResult:
     """Measure the cell. Depends on the cell alone."""
     started = time.perf_counter()
-    found = cell.measure()
-    for name, rows in found.items():
+    measured = cell.measure()
+    for name, rows in measured.items():
         require(len(rows) == len(cell.widths), f"rows of {name}", len(rows), f"{len(cell.widths)}, one a width")
-    quantities = {name: tuple(tuple(float(v) for v in row) for row in rows) for name, rows in found.items()}
+    quantities = {name: tuple(tuple(float(v) for v in row) for row in rows) for name, rows in measured.items()}
     return MeasuredResult(quantities, time.perf_counter() - started)

@@ -58,22 +58,22 @@ class PooledLosses:
         "equation 1", … are the losses of the equations (J¹, J² of a flow), "difference 1" that of the first alone.
         """
         system, (points, weights) = self._solution.system, self._inner
-        found = []
+        results = []
         for network in nested_networks(pool, widths, points, system.indices):
             residuals = system.residuals(network, points)
             losses, differences = (weights @ np.square(gap) for gap in (residuals, residuals - self._exact_residuals))
-            found.append({"error": float(losses.sum()) ** 0.5, "difference": float(differences.sum())})
-            found[-1] |= {f"equation {k}": float(loss) for k, loss in enumerate(losses, 1)}
-            found[-1]["difference 1"] = float(differences[0])
+            results.append({"error": float(losses.sum()) ** 0.5, "difference": float(differences.sum())})
+            results[-1] |= {f"equation {k}": float(loss) for k, loss in enumerate(losses, 1)}
+            results[-1]["difference 1"] = float(differences[0])
         for name, rules in self._rims.items():
             total = np.zeros(len(widths))
             for nodes, masses, exact in rules:
                 index = (0,) * nodes.shape[1]
                 values = [one.table[index] for one in nested_networks(pool, widths, nodes, [index])]
                 total += [float(masses @ np.square(value - exact).sum(axis=1)) for value in values]
-            for one, loss in zip(found, total, strict=True):
+            for one, loss in zip(results, total, strict=True):
                 one[name] = float(loss)
-        return found
+        return results
 
 
 def nested_networks(

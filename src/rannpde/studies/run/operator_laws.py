@@ -1,6 +1,6 @@
 """One linear equation on the unit square, solved with four laws of the hidden weights: π, Gaussian, learned, Trefftz.
 
-Every network has N output weights, found by one linear least-squares problem: residuals of the equation at interior
+Every network has N output weights, computed by one linear least-squares problem: residuals of the equation at interior
 points and of the boundary values. A law that knows the operator needs no interior points. Its frequencies are the
 Gaussian ones, put on the characteristic variety of the operator: λ = ik w/|w| for Δu + k²u = 0, and λ = w^⊥ + iw for
 Δu = 0, so that Re and Im of exp(λ·x) satisfy the equation.
@@ -153,13 +153,13 @@ def solved(columns: Columns, problem: SquareSource, inner: Array | None, rim: Ar
     matrix = np.concatenate(rows)
     sizes = np.linalg.norm(matrix, axis=0)
     sizes[sizes == 0.0] = 1.0
-    found = lstsq(matrix / sizes, np.concatenate(goals), cond=_CUTOFF, lapack_driver="gelsy")[0]
-    return np.asarray(found / sizes)
+    scaled = lstsq(matrix / sizes, np.concatenate(goals), cond=_CUTOFF, lapack_driver="gelsy")[0]
+    return np.asarray(scaled / sizes)
 
 
 def _rim(count: int, rng: np.random.Generator) -> Array:
     """Points (count, 2) of the boundary of the unit square, one in every equal piece of it."""
-    place = 4 * (np.arange(count) + rng.random(count)) / count
-    side, along = np.divmod(place, 1.0)
+    position = 4 * (np.arange(count) + rng.random(count)) / count
+    side, along = np.divmod(position, 1.0)
     ends = np.where(side % 3 == 0, 0.0, 1.0)
     return np.where((side % 2 == 0)[:, None], np.stack([along, ends], axis=1), np.stack([ends, along], axis=1))

@@ -43,9 +43,9 @@ def run_paths(cell: PathsCell) -> PathsResult:
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the tolerance is out of reach on purpose
-        found = solve(target.problem, at=0.0, tol=1e-12, method=method, rng=cell.seed)
-    assert isinstance(found, PathsSolution)
+        solution = solve(target.problem, at=0.0, tol=1e-12, method=method, rng=cell.seed)
+    assert isinstance(solution, PathsSolution)
     size = abs(target.reference)
     return PathsResult(
-        abs(found.value - target.reference) / size, found.half_width / size, time.perf_counter() - started
+        abs(solution.value - target.reference) / size, solution.half_width / size, time.perf_counter() - started
     )

@@ -99,9 +99,9 @@ class PinnLoss(MeasurementCell):
             return _unbiased(self)
         rows: dict[str, list[list[float]]] = {name: [] for name in self.quantities}
         for width in self.networks:
-            found = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
+            losses = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
             for name in rows:
-                rows[name].append([one[name] for one in found])
+                rows[name].append([one[name] for one in losses])
         return rows
 
 
@@ -142,12 +142,12 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         for draw in range(cell.draws)
     ]
     measured = PooledLosses(solution)
-    found = [measured.of(pool, cell.networks) for pool in pools]
-    rows = {name: [[one[k][name] for one in found] for k in range(len(cell.networks))] for name in cell.quantities}
+    by_pool = [measured.of(pool, cell.networks) for pool in pools]
+    rows = {name: [[one[k][name] for one in by_pool] for k in range(len(cell.networks))] for name in cell.quantities}
     for name in ("from_variance", "corrected", "printed", "initial_bound", "boundary_bound", "mass_bound"):
         rows[name] = []
     for k, width in enumerate(cell.networks):
-        network, last = _joined([_narrowed(one, width) for one in pools[-1]]), found[-1][k]
+        network, last = _joined([_narrowed(one, width) for one in pools[-1]]), by_pool[-1][k]
         losses = last["error"] ** 2, last["difference"]
         bound = _corollary(choices, network, solution, {"variance": variance, "theorem": theorem, "losses": losses})
         for name in ("from_variance", "corrected", "printed"):

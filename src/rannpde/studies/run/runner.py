@@ -95,7 +95,7 @@ def _outcomes(
 
 
 def attempt(cell: StudyCell) -> Result | Failure:
-    """Run a cell; an exception becomes a Failure that names it and the place."""
+    """Run a cell; an exception becomes a Failure that names it and the line."""
     try:
         return run_cell(cell)
     except InputError as error:

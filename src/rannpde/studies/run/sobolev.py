@@ -63,8 +63,8 @@ class SobolevRate(MeasurementCell):
         network = fit(features, points, values, penalty=self.penalty, derivatives=given)
         test = domain.sample(_TEST_POINTS, rng=rng, method="sobol")
         wrong = size = 0.0
-        for index, found in derivatives_of(network, test, derivative_indices(domain, **orders)).items():
+        for index, approximate in derivatives_of(network, test, derivative_indices(domain, **orders)).items():
             true = evaluate(exact, test, index)
-            wrong += float(np.square(found - true).sum())
+            wrong += float(np.square(approximate - true).sum())
             size += float(np.square(true).sum())
         return float(np.sqrt(wrong / size))

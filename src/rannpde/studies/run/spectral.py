@@ -89,9 +89,9 @@ class BandErrors(MeasurementCell):
         names = ["error", *(f"band {band}" for band in range(BANDS))]
         rows: dict[str, list[list[float]]] = {name: [] for name in names}
         for width in self.networks:
-            found = [self._errors(width, draw) for draw in range(self.draws)]
+            errors = [self._errors(width, draw) for draw in range(self.draws)]
             for k, name in enumerate(names):
-                rows[name].append([one[k] for one in found])
+                rows[name].append([one[k] for one in errors])
         return rows
 
     def _errors(self, width: int, draw: int) -> list[float]:

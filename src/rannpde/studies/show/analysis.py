@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 from rannpde.arrays import Array
+from rannpde.pde.tolerance import CONFIDENCE
 from rannpde.rounding import ROUNDED
 from rannpde.studies.cell import Fit, MeasurementCell, StudyCell
 from rannpde.studies.curves import StudyCurve
@@ -29,8 +30,6 @@ from rannpde.studies.study import Study
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
 
-CONFIDENCE = 0.95
-"""Of the intervals of slopes, by custom; that they cover so often is tested on invented curves."""
 LINE_TEST_LEVEL = 0.01
 """A straight line is given up when the lack-of-fit F test rejects it at this level."""
 FEWEST_WIDTHS = 3
@@ -89,7 +88,7 @@ class Series:
 
     def values(self, quantity: str = "error") -> list[Array]:
         """For each width the quantity of every finished seed, or of every pool of unbiased networks."""
-        found: dict[int, list[float]] = {int(n): [] for n in self.widths}
+        by_width: dict[int, list[float]] = {int(n): [] for n in self.widths}
         for cell in self.cells:
             if cell.key in self.results:
                 result = self.results[cell.key]
@@ -98,9 +97,9 @@ class Series:
                 else:
                     rows = list(np.atleast_2d(getattr(result, quantity)))
                 for width, row in zip(cell.widths, rows, strict=True):
-                    found[width] += row.tolist()
+                    by_width[width] += row.tolist()
         least = SMALLEST_ERROR if quantity == "error" else -np.inf
-        return [np.maximum(row, least) for row in found.values()]
+        return [np.maximum(row, least) for row in by_width.values()]
 
     def fits_at(self, width: int) -> dict[int, FitResult]:
         """The finished fits of that width by seed."""
@@ -126,17 +125,17 @@ class Series:
     @property
     def unbiased(self) -> UnbiasedResult | None:
         """The measurements of an unbiased curve, which is a single cell; None for a curve of fits."""
-        return next((found for found in self.results.values() if isinstance(found, UnbiasedResult)), None)
+        return next((result for result in self.results.values() if isinstance(result, UnbiasedResult)), None)
 
     @cached_property
     def slope(self) -> Slope | None:
         """Over all widths; None with fewer than three."""
-        found = self.unbiased
-        if found is None:
+        result = self.unbiased
+        if result is None:
             return fit_slope(self.widths, self.values())
         # its widths share their neurons, so that the scatter about a line says little; that of the pools does
-        low, high = found.slope - found.halfwidth, found.slope + found.halfwidth
-        return Slope(found.slope, low, high, found.constant, int(self.widths[0]), int(self.widths[-1]))
+        low, high = result.slope - result.halfwidth, result.slope + result.halfwidth
+        return Slope(result.slope, low, high, result.constant, int(self.widths[0]), int(self.widths[-1]))
 
     @cached_property
     def straight_slope(self) -> Slope | None:
@@ -191,6 +190,7 @@ def fit_slope(widths: Sequence[int] | Array, errors: Sequence[Array]) -> Slope |
         return None
     x, y = np.log(np.asarray(widths, dtype=float)), np.array([np.log(e).mean() for e in errors])
     line = stats.linregress(x, y)
+    # that these intervals cover so often is tested on invented curves
     reach = float(stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(x) - 2) * line.stderr)
     value = float(line.slope)
     return Slope(value, value - reach, value + reach, float(np.exp(line.intercept)), int(widths[0]), int(widths[-1]))

@@ -176,9 +176,9 @@ def _summary(page: Page) -> str:
     table = slope_table(page.sections)
     if not table.rows:
         return ""
-    found = bullets("The paper's curves, and what holds them", page.findings)
+    findings = bullets("The paper's curves, and what holds them", page.findings)
     return (
-        f'<section><h2 id="slopes">Slopes</h2>{found}<h3>Every curve</h3>{table_of(table)}'
+        f'<section><h2 id="slopes">Slopes</h2>{findings}<h3>Every curve</h3>{table_of(table)}'
         f'<p class="facts">{escape(_METHOD)}</p></section>'
     )
 
