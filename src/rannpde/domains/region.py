@@ -132,16 +132,16 @@ def tensor_rule(rules: Sequence[tuple[Array, Array]], scale: float = 1.0) -> tup
 
 def rejected(count: int, stream: PointStream, trial: Callable[[Array], tuple[Array, Array]], what: str) -> Array:
     """The first ``count`` of the rows that trial(unit points) → (rows, mask) keeps, however many it takes."""
-    kept: list[Array] = []
+    accepted: list[Array] = []
     have, tried, batch = 0, 0, max(64, 2 * count)
     while have < count:
         rows, mask = trial(stream(batch))
-        kept.append(rows[mask])
+        accepted.append(rows[mask])
         have, tried = have + int(mask.sum()), tried + batch
         require(tried < TRIES or have > 0, what, "too thin", f"more than one part in {TRIES} of its bounds")
         share = max(have, 1) / tried
         batch = int(min(max(64, 1.1 * (count - have) / share), 2**18))
-    return np.concatenate(kept)[:count]
+    return np.concatenate(accepted)[:count]
 
 
 # ------------------------------------------------------------------------------------------- laws of one coordinate

@@ -40,14 +40,14 @@ class OrthogonalEquations:
 
     def add(self, design: Array, values: Array, weights: Array | None = None) -> None:
         """Add rows: design (m, columns), values (m, outputs), weights (m,) ≥ 0 of the rows, 1 by default."""
-        kept = len(self._factor)
-        stacked = np.empty((kept + len(design), self.columns + self.outputs), order="F")
-        stacked[:kept] = self._factor
+        factor_rows = len(self._factor)
+        stacked = np.empty((factor_rows + len(design), self.columns + self.outputs), order="F")
+        stacked[:factor_rows] = self._factor
         # the constant goes first, so that eliminating it leaves a trailing triangle
-        stacked[kept:, self._order] = design
-        stacked[kept:, self.columns :] = values
+        stacked[factor_rows:, self._order] = design
+        stacked[factor_rows:, self.columns :] = values
         if weights is not None:
-            stacked[kept:] *= np.sqrt(weights)[:, None]
+            stacked[factor_rows:] *= np.sqrt(weights)[:, None]
         self._factor = triangular_factor(stacked)
         self.count += float(len(design) if weights is None else weights.sum())
 

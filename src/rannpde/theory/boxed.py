@@ -123,10 +123,10 @@ def _sampled_transform(samples: Array, spacing: Array, centre: Array, nyquist: f
 
     def transform(frequencies: Array) -> Array:
         inside = np.linalg.norm(frequencies, axis=1) <= nyquist
-        kept = frequencies[inside]
+        resolved = frequencies[inside]
         result = np.zeros(len(frequencies), dtype=complex)
-        scaled = [np.ascontiguousarray(column) for column in (kept * spacing).T]
-        result[inside] = evaluate(*scaled, modes, eps=1e-12, isign=-1) * np.exp(-1j * (kept @ (centre + offset)))
+        scaled = [np.ascontiguousarray(column) for column in (resolved * spacing).T]
+        result[inside] = evaluate(*scaled, modes, eps=1e-12, isign=-1) * np.exp(-1j * (resolved @ (centre + offset)))
         return result
 
     return transform

@@ -171,10 +171,10 @@ class PeriodicFlow:
         """Coefficients (2, degree + 1, K): Chebyshev in t, waves 0 to K - 1 in x, whose real part is the field."""
         x = np.arange(self.modes) / self.modes
         wave = 2j * pi * np.fft.fftfreq(self.modes, 1 / self.modes)
-        kept = np.abs(np.fft.fftfreq(self.modes, 1 / self.modes)) < self.modes / 3
+        dealiased = np.abs(np.fft.fftfreq(self.modes, 1 / self.modes)) < self.modes / 3
 
         def slope(values: Array) -> Array:
-            return np.asarray(np.fft.ifft(wave * kept * np.fft.fft(values)).real)
+            return np.asarray(np.fft.ifft(wave * dealiased * np.fft.fft(values)).real)
 
         def change(_: float, state: Array) -> Array:
             rho, momentum = state[: self.modes], state[self.modes :]
@@ -194,12 +194,12 @@ class PeriodicFlow:
         table = []
         for values in (rho, momentum / rho):
             series = chebyshev.chebfit(nodes[::-1], values.T, self.degree)
-            table.append(np.fft.fft(series, axis=1) / self.modes * kept)
+            table.append(np.fft.fft(series, axis=1) / self.modes * dealiased)
         coefficients = np.array(table)
-        beyond = max(np.abs(coefficients[:, -4:]).max(), np.abs(coefficients[:, :, ~kept]).max(initial=0.0))
+        beyond = max(np.abs(coefficients[:, -4:]).max(), np.abs(coefficients[:, :, ~dealiased]).max(initial=0.0))
         tail = beyond / np.abs(coefficients).max()
         require(bool(tail < 1e-7), "degree", self.degree, f"larger: the series in t ends at {tail:.0e}")
-        real = np.count_nonzero(kept) // 2 + 1  # waves of a real function: the others are their conjugates
+        real = np.count_nonzero(dealiased) // 2 + 1  # waves of a real function: the others are their conjugates
         half = coefficients[:, :, :real]
         half[:, :, 1:] *= 2
         return half

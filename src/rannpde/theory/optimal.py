@@ -79,10 +79,10 @@ class OptimalLaw:
             count = int(missing / self.acceptance * 1.1) + 64
             w, b = self.proposal.place(rng.random((count, self.proposal.columns)))
             ratio = np.exp(self._log_ratio(w, b) - self.envelope)
-            kept = np.flatnonzero(rng.random(count) < ratio)[:missing]
-            weights.append(w[:, kept])
-            biases.append(b[kept])
-            missing -= len(kept)
+            accepted = np.flatnonzero(rng.random(count) < ratio)[:missing]
+            weights.append(w[:, accepted])
+            biases.append(b[accepted])
+            missing -= len(accepted)
         return np.concatenate(weights, axis=1), -np.concatenate(biases)
 
     def log_density(self, weights: Array, biases: Array) -> Array:

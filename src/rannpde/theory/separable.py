@@ -91,9 +91,9 @@ class SeparableTarget:
         middle = self.centre[axis] + 0.5 * spacing * (1 - count % 2)
         result = np.zeros((len(modes), len(frequency)), dtype=complex)
         if inside.any():
-            kept = frequency[inside]
-            sums = finufft.nufft1d2(kept * spacing, modes, eps=1e-13, isign=-1)
-            result[:, inside] = np.reshape(sums, (len(modes), -1)) * np.exp(-1j * kept * middle)
+            resolved = frequency[inside]
+            sums = finufft.nufft1d2(resolved * spacing, modes, eps=1e-13, isign=-1)
+            result[:, inside] = np.reshape(sums, (len(modes), -1)) * np.exp(-1j * resolved * middle)
         return result
 
     def ridgelet(self, psi: RidgeletFunction, weights: Array, biases: Array) -> Array:

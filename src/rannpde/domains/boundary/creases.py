@@ -67,19 +67,19 @@ def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: floa
         edge, last = _meeting(edge, sides), edge
     (_, one, _), (_, other, _) = sides
     cosine = (one * other).sum(axis=1)
-    kept = (cosine < SHARP_EDGE_COSINE) & (np.abs(level(edge)) < ON * size)
-    kept &= np.linalg.norm(edge - last, axis=1) < distance * reach  # the planes were laid beside it
-    _, distinct = np.unique(np.round(edge[kept] / (0.5 * reach)), axis=0, return_index=True)
+    sharp = (cosine < SHARP_EDGE_COSINE) & (np.abs(level(edge)) < ON * size)
+    sharp &= np.linalg.norm(edge - last, axis=1) < distance * reach  # the planes were laid beside it
+    _, distinct = np.unique(np.round(edge[sharp] / (0.5 * reach)), axis=0, return_index=True)
     if not len(distinct):
         return NONE
-    edge, directions = edge[kept][distinct], np.cross(one[kept][distinct], other[kept][distinct])
+    edge, directions = edge[sharp][distinct], np.cross(one[sharp][distinct], other[sharp][distinct])
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     steps = 0.5 * reach * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])[:, None, None] * directions
     along = (edge + steps).reshape(-1, 3)
     on = np.abs(level(along)) < ON * size  # an edge may end here, or be curved
     ends, ways = _vertices(edge, directions, cKDTree(edge).query_pairs(2 * reach, output_type="ndarray"), ON * size)
     points_and_directions = np.concatenate([along[on], ends]), np.concatenate([np.tile(directions, (5, 1))[on], ways])
-    return Creases(*points_and_directions, pi + float(np.arccos(cosine[kept].min())))
+    return Creases(*points_and_directions, pi + float(np.arccos(cosine[sharp].min())))
 
 
 def _vertices(points: Array, directions: Array, pairs: Array, slack: float) -> tuple[Array, Array]:

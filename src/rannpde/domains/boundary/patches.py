@@ -148,16 +148,16 @@ class Surfaces(Border):
         return points, weights
 
     def draw(self, count: int, stream: PointStream, carried: int) -> Array:
-        kept: list[Array] = [np.empty((0, carried + 3))]
+        accepted: list[Array] = [np.empty((0, carried + 3))]
         most = np.concatenate([np.empty(0), *(part.most for part in self.patches)])
         have, tried, batch = 0, 0, max(64, 2 * count)
         if not most.sum() > 0:
-            return kept[0]
+            return accepted[0]
         while have < count and not (self.small and have == 0 and tried >= GIVE_UP):
-            kept.append(self._tried(stream(batch), carried, most))
-            have, tried = have + len(kept[-1]), tried + batch
+            accepted.append(self._tried(stream(batch), carried, most))
+            have, tried = have + len(accepted[-1]), tried + batch
             batch = int(min(max(64, 1.2 * (count - have) * tried / max(have, 1)), GIVE_UP))
-        return np.concatenate(kept)[:count]
+        return np.concatenate(accepted)[:count]
 
     def _tried(self, unit: Array, carried: int, most: Array) -> Array:
         """Those of the candidates that the density keeps and that lie on the boundary, carried columns first."""

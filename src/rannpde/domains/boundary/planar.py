@@ -117,12 +117,12 @@ class Planar(Clipped):
         points, normals = parts.place(number_of, share), parts.normals(number_of, share)
         step = PROBE * self.size * normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
         below, above = (tree_level(self.tree, points + sign * step) < 0 for sign in (-1, 1))
-        kept = below != above
+        bounding = below != above
         for earlier in self.leaves[:number]:  # where two boundaries coincide, the first shape has it
             if not _meet(span, earlier.solid.bounds):
                 continue
-            kept &= np.abs(earlier.solid.level(points)) > JOINED * self.size
-        signed = Arcs(chart, parts.piece, parts.lower, parts.upper, np.where(below, 1.0, -1.0)).take(kept)
+            bounding &= np.abs(earlier.solid.level(points)) > JOINED * self.size
+        signed = Arcs(chart, parts.piece, parts.lower, parts.upper, np.where(below, 1.0, -1.0)).take(bounding)
         return _joined(signed), np.concatenate(touching)
 
     # ------------------------------------------------------------------------------------------ what it encloses

@@ -110,8 +110,8 @@ def _turned(points: Array, simplices: Array) -> Array:
 
 def _used(points: Array, simplices: Array) -> tuple[Array, Array]:
     """The points that simplices use, and these with the new numbers."""
-    kept, numbers = np.unique(simplices, return_inverse=True)
-    return points[kept], numbers.reshape(simplices.shape)
+    used, numbers = np.unique(simplices, return_inverse=True)
+    return points[used], numbers.reshape(simplices.shape)
 
 
 # ------------------------------------------------------------------------------------------------------- in space
@@ -192,9 +192,9 @@ def _roots(inner: Array, outer: Array, level: ArrayMap) -> Array:
 
 def _inside(one: list[int], signs: Array, number: dict[tuple[int, int], int]) -> list[tuple[int, ...]]:
     """The part of a tetrahedron inside, as tetrahedra. Faces that two share are split alike, by the lower numbers."""
-    kept = sorted(p for p in one if signs[p] <= 0)
-    strict = [p for p in kept if signs[p] < 0]
-    on = [p for p in kept if signs[p] == 0]
+    inside = sorted(p for p in one if signs[p] <= 0)
+    strict = [p for p in inside if signs[p] < 0]
+    on = [p for p in inside if signs[p] == 0]
     out = sorted(p for p in one if signs[p] > 0)
 
     def at(a: int, b: int) -> int:

@@ -143,8 +143,8 @@ class StripRules:
                 own = np.array([left.min(), strip.bottom, (left + width).max(), strip.top])
                 known = extents.get(strip.box, own)
                 extents[strip.box] = np.concatenate([np.minimum(known[:2], own[:2]), np.maximum(known[2:], own[2:])])
-        kept = {number for (number, _, _), good in zip(spans, inside, strict=True) if good}
-        strips = [strip for number, strip in enumerate(strips) if number in kept]
+        occupied = {number for (number, _, _), good in zip(spans, inside, strict=True) if good}
+        strips = [strip for number, strip in enumerate(strips) if number in occupied]
         heights = self._heights(strips, extents, count, across)
         intervals = self._intervals(boxes, strips, [y for y, _ in heights])
         middles = [len(heights[number][0]) // 2 for number, _, _ in intervals]
@@ -176,7 +176,7 @@ class StripRules:
             for k, box in enumerate(home.tolist()):
                 if box in inside:
                     inside[box].append((f, k))
-        every = []
+        strips_of_boxes = []
         for box, own in inside.items():
             low, high = boxes[box, 1]
             ends = np.array([low, high, *(spans[f][e][k] for f, k in own for e in (0, 1))])
@@ -187,8 +187,8 @@ class StripRules:
                     (f, k) for f, k in own if spans[f][0][k] <= bottom + slack and spans[f][1][k] >= top - slack
                     and spans[f][1][k] - spans[f][0][k] > slack
                 )  # fmt: skip
-                every.append(_Strip(box, bottom, top, covering))
-        return every
+                strips_of_boxes.append(_Strip(box, bottom, top, covering))
+        return strips_of_boxes
 
     def _heights(
         self, strips: list[_Strip], extents: dict[int, Array], count: int, across: int

@@ -75,8 +75,8 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
     def tangents(unit: Array) -> Array:
         return chart.tangents(np.full(len(unit), piece), unit)
 
-    look = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(0.03, 0.97, 9)] * 2, indexing="ij")], axis=1)
-    known = place(look)
+    samples = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(0.03, 0.97, 9)] * 2, indexing="ij")], axis=1)
+    known = place(samples)
     normals = chart.outward(known)
 
     def cut(solid: Solid, side: int) -> Tree:
@@ -119,8 +119,8 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
 def _pulled(wall: Pulled) -> Tree:
     """The set behind a wall on the square; everything or nothing where the wall is far from all of it."""
     steps = 33
-    look = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-0.02, 1.02, steps)] * 2, indexing="ij")], axis=1)
-    level = regularised(*wall.both(look), 1.0)
+    samples = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-0.02, 1.02, steps)] * 2, indexing="ij")], axis=1)
+    level = regularised(*wall.both(samples), 1.0)
     if np.abs(level).min() > 2 * CAUTION / steps and (level[0] > 0) == (level > 0).all():
         return Leaf(AllOrNothing(bool(level[0] < 0)))
     return Leaf(Behind(wall, SQUARE, 1.0))

@@ -43,10 +43,10 @@ class Sheet:
         """Whether points (M, 3) of the chart bound the set, and on which side (±1) of the chart's normals it lies."""
         step = PROBE * self.size * normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
         below, above = (tree_level(self.tree, points + sign * step) < 0 for sign in (-1, 1))
-        kept = below != above
+        bounding = below != above
         for earlier in self.leaves[: self.leaf]:
-            kept &= np.abs(earlier.solid.level(points)) > JOINED * self.size
-        return kept, np.where(below, 1.0, -1.0)
+            bounding &= np.abs(earlier.solid.level(points)) > JOINED * self.size
+        return bounding, np.where(below, 1.0, -1.0)
 
     @cached_property
     def _grid(self) -> tuple[Array, Array, Array]:
@@ -81,9 +81,9 @@ class Sheet:
     @cached_property
     def cells(self) -> tuple[Array, Array, Array, Array]:
         """The cells that may hold a part of the boundary, as ``Patches`` takes them."""
-        kept = self._judged >= 0
+        possible = self._judged >= 0
         piece, lower, width = self._grid
-        return piece[kept], lower[kept], width[kept], self._judged[kept] > 0
+        return piece[possible], lower[possible], width[possible], self._judged[possible] > 0
 
     def _status(self, piece: Array, lower: Array, width: Array) -> Array:
         """+1 for cells that bound the set, -1 for those that do not, 0 where another shape comes near."""
@@ -93,8 +93,8 @@ class Sheet:
             if number != self.leaf:
                 near |= np.abs(other.solid.level(centre)) <= other.solid.rate * (radius + PROBE * self.size)
         normals = normals_of(self.chart.tangents(piece, lower + 0.5 * width[:, None]))
-        kept = self.state(centre, normals)[0]
-        return np.where(near, 0, np.where(kept, 1, -1))
+        bounding = self.state(centre, normals)[0]
+        return np.where(near, 0, np.where(bounding, 1, -1))
 
     @cached_property
     def _pieces(self) -> tuple[Array, dict[int, Planar]]:
@@ -145,8 +145,8 @@ class Sheet:
         number = np.repeat(piece[chosen], 8)
         unit = lower[chosen, None, :] + width[chosen, None, None] * generator.random((len(chosen), 8, 2))
         at = unit.reshape(-1, 2)
-        kept, sign = self.state(self.chart.place(number, at), normals_of(self.chart.tangents(number, at)))
-        return float(np.sign(sign[kept].sum())) if kept.any() else 0.0
+        bounding, sign = self.state(self.chart.place(number, at), normals_of(self.chart.tangents(number, at)))
+        return float(np.sign(sign[bounding].sum())) if bounding.any() else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,13 +120,13 @@ class Domain(Region):
         if not (lower < upper).all():
             return np.empty((0, self.dim))
         stream = unit_stream(self.dim, rng, "sobol")
-        kept: list[Array] = []
+        inside: list[Array] = []
         have, tried = 0, 0
         while have < count and not (tried >= TRIED_POINTS and have == 0):
             points = lower + (upper - lower) * stream(count)
-            kept.append(points[self.contains(points)])
-            have, tried = have + len(kept[-1]), tried + count
-        return np.concatenate(kept)[:count]
+            inside.append(points[self.contains(points)])
+            have, tried = have + len(inside[-1]), tried + count
+        return np.concatenate(inside)[:count]
 
     # ---------------------------------------------------------------------------------------- combined and moved
 

@@ -138,38 +138,38 @@ class AdaptiveLoop:
             larger
         report : called with a state and its estimate after they are recorded
         """
-        kept: AdaptiveRecord[StateT, IterationT] = AdaptiveRecord() if record is None else record
+        progress: AdaptiveRecord[StateT, IterationT] = AdaptiveRecord() if record is None else record
         while True:
             begin = perf_counter()
             try:
                 now = discretisation.solve(resolution)
-                estimate = discretisation.estimate(kept.last, now)
+                estimate = discretisation.estimate(progress.last, now)
             except OutOfBudget:
-                if kept.best is None:
+                if progress.best is None:
                     raise
-                return kept.result(over() or Status.BUDGET)
+                return progress.result(over() or Status.BUDGET)
             except Inadmissible as stop:
-                if kept.best is None:
+                if progress.best is None:
                     raise
-                return kept.result(stop.status, stop.detail)
-            kept.last = now
-            kept.estimates.append(estimate)
-            kept.iterations.append(describe(now, estimate, perf_counter() - begin))
-            known = kept.best is not None and np.isfinite(kept.best_estimate)
-            if not known or (estimate <= kept.best_estimate if better is None else better(now, estimate)):
-                kept.choose(now, estimate)
+                return progress.result(stop.status, stop.detail)
+            progress.last = now
+            progress.estimates.append(estimate)
+            progress.iterations.append(describe(now, estimate, perf_counter() - begin))
+            known = progress.best is not None and np.isfinite(progress.best_estimate)
+            if not known or (estimate <= progress.best_estimate if better is None else better(now, estimate)):
+                progress.choose(now, estimate)
             if report is not None:
                 report(now, estimate)
             converged = Status.CONVERGED if estimate <= tol else None
             status = (converged if verdict is None else verdict(now, estimate)) or over()
             if status is not None:
-                return kept.result(status)
-            if self.patience is not None and stagnates(kept.estimates, self.patience, self.gain):
-                return kept.result(Status.STALLED, "refinement does not lower the estimate any more")
+                return progress.result(status)
+            if self.patience is not None and stagnates(progress.estimates, self.patience, self.gain):
+                return progress.result(Status.STALLED, "refinement does not lower the estimate any more")
             finer = None
-            if len(kept.iterations) < self.most:
+            if len(progress.iterations) < self.most:
                 marked = doerfler(discretisation.indicators(now), self.theta)
                 finer = discretisation.refine(resolution, now, marked)
             if finer is None:
-                return kept.result(Status.STALLED, "the finest resolution allowed was reached")
+                return progress.result(Status.STALLED, "the finest resolution allowed was reached")
             resolution = finer

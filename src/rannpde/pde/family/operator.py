@@ -88,13 +88,13 @@ class Operator:
             require(same, "outputs with shape", outputs.shape, f"{inputs.shape}: one periodic grid for both")
         generator = np.random.default_rng(rng)
         order, tenth = generator.permutation(len(inputs)), max(len(inputs) // 10, 2)
-        kept, select, train = order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]
+        test, select, train = order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]
         plain = _prepared(cls, inputs[train], outputs[train], periodic)
         scales = _searched(plain, inputs, outputs, train, select, min(width, SEARCH_WIDTH), generator)
         drawn = plain._with_features(scales, width, generator)
         ridge = drawn._best_ridge(inputs, outputs, train, select)
         final = drawn._solved(*drawn._equations(inputs[order[tenth:]], outputs[order[tenth:]]), ridge)
-        error = final.error(inputs[kept], outputs[kept])
+        error = final.error(inputs[test], outputs[test])
         return replace(final, held_out=error, examples=len(inputs) - tenth)
 
     @classmethod

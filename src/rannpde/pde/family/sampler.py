@@ -44,7 +44,7 @@ def sample_density(
     if walkers % 2 or walkers < 2 * dim:
         raise InputError(f"the sampler has {walkers} walkers, but needs an even number ≥ {2 * dim}")
     positions, logs = start.copy(), log_density(start)
-    kept = np.empty((steps, walkers, dim))
+    samples = np.empty((steps, walkers, dim))
     half, accepted = walkers // 2, 0
     for step in range(burn + steps):
         for first in (0, 1):
@@ -60,8 +60,8 @@ def sample_density(
             logs[moved] = np.where(better, proposed_logs, logs[moved])
             accepted += int(better.sum()) if step >= burn else 0
         if step >= burn:
-            kept[step - burn] = positions
-    return Chain(kept, accepted / max(steps * walkers, 1), _autocorrelation_times(kept))
+            samples[step - burn] = positions
+    return Chain(samples, accepted / max(steps * walkers, 1), _autocorrelation_times(samples))
 
 
 def _autocorrelation_times(samples: Array) -> Array:

@@ -143,7 +143,7 @@ class FlowEvolutionDiscretisation:
         count = len(path.traces)
         nodes = radau_tableau(stages).nodes
         times = (path.times[:-1, None] + np.diff(path.times)[:, None] * nodes).ravel()
-        looks = (
+        sampled = (
             {int(np.argmin(np.abs(times - start - (times[-1] - start) / 2**k))) for k in range(INDICATOR_TIMES)}
             if count
             else set()
@@ -153,7 +153,7 @@ class FlowEvolutionDiscretisation:
         forces: dict[str, list[Array]] = {}
         shown = [
             (stage, recovery.recovered(self._state(flow, path, stage, float(times[stage])), path.rates[stage]))
-            for stage in sorted(looks)
+            for stage in sorted(sampled)
         ]
         at_once = 1 if self.evolution.moving else STAGES_AT_ONCE
         for first in range(0, count, at_once):

@@ -155,8 +155,8 @@ class Flow:
                 )
             )  # fmt: skip
             records.append(ForceRecord(state.forces, state.relative_indicator, state.series, state.fluxes))
-            kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
-            monitor.keep(lambda status, detail: finished(kept, status, detail))
+            result = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
+            monitor.keep(lambda status, detail: finished(result, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
             return iterations[-1]
 

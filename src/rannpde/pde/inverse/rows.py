@@ -145,17 +145,17 @@ def predict(
 ) -> tuple[Array, Array]:
     """The prediction of a measurement (N,) by a model, and its derivative by the unknowns (N, p)."""
     points, expression = measured.points, measured.expression
-    jets, tables, kept = {}, [], {}
+    jets, tables, responses_of = {}, [], {}
     for jet in expression.jets:
         if jet.field in unknowns.slices:
             jets[jet] = unknowns.value(jet, points, vector)
             table = np.zeros((len(points), unknowns.count))
             table[:, unknowns.slices[jet.field]] = unknowns.table(jet, points)
         else:
-            if jet.index not in kept:
-                kept[jet.index] = response.jets(points, jet.index)
+            if jet.index not in responses_of:
+                responses_of[jet.index] = response.jets(points, jet.index)
             number = problem.fields.index(jet.field)
-            values, changes = kept[jet.index]
+            values, changes = responses_of[jet.index]
             jets[jet], table = values[:, number], changes[:, :, number]
         tables.append(table)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))

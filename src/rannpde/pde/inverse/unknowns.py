@@ -65,9 +65,9 @@ class FunctionBasis:
             table = sample.table(index) * np.sqrt(weights)[:, None]
             rough += share * (table.T @ table)
         roughness, turn = eigh(rough)
-        kept = min(_polynomials(dim, degree), len(roughness))  # the other functions of the layer are rough
-        roughness = np.where(roughness > POLYNOMIAL_ROUGHNESS * roughness[kept - 1], roughness, 0.0)
-        return cls(unknown, cell, turn[:, :kept], roughness[:kept])
+        count = min(_polynomials(dim, degree), len(roughness))  # the other functions of the layer are rough
+        roughness = np.where(roughness > POLYNOMIAL_ROUGHNESS * roughness[count - 1], roughness, 0.0)
+        return cls(unknown, cell, turn[:, :count], roughness[:count])
 
     @property
     def count(self) -> int:

@@ -23,7 +23,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.statement.expansion import compile_expression
 from rannpde.pde.statement.expression import Expression
-from rannpde.pde.tolerance import NEARBY
+from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY
 from rannpde.rounding import ROOT_ROUNDED
 
 ZOOM_POINTS = 24
@@ -119,7 +119,7 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     """The largest value on patches, or None where nothing there can be larger than what is known."""
     k, rng = patches.extent, np.random.default_rng(17)
 
-    def look(patch: Array, unit: Array) -> tuple[Array, PlacedPoints]:
+    def values_at(patch: Array, unit: Array) -> tuple[Array, PlacedPoints]:
         samples = patches.place(patch, unit)
         return search.values(samples.points, samples.normals), samples
 
@@ -127,7 +127,7 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     side = max(2, int(np.ceil(each ** (1 / k)))) if k else 1
     grid = combinations([np.linspace(0.0, 1.0, side)] * k) if k else np.zeros((1, 0))
     patch, unit = np.repeat(np.arange(patches.count), len(grid)), np.tile(grid, (patches.count, 1))
-    values, at_points = look(patch, unit)
+    values, at_points = values_at(patch, unit)
     chosen = _separate(values, at_points.points, settings.candidates)
     if not len(chosen) or not np.isfinite(values[chosen[0]]):
         return None
@@ -136,7 +136,9 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     for _ in range(ZOOMS if k else 0):
         offsets = rng.uniform(-1, 1, (len(patch), ZOOM_POINTS, k))
         trial = np.clip(centre[:, None] + half[:, None, None] * offsets, 0.0, 1.0)
-        trial_values = look(np.repeat(patch, ZOOM_POINTS), trial.reshape(-1, k))[0].reshape(len(patch), ZOOM_POINTS)
+        trial_values = values_at(np.repeat(patch, ZOOM_POINTS), trial.reshape(-1, k))[0].reshape(
+            len(patch), ZOOM_POINTS
+        )
         at = trial_values.argmax(axis=1)
         rows = np.arange(len(patch))
         better = trial_values[rows, at] > best
@@ -145,15 +147,15 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         half = np.where(better & moved, half, SHRINK * half)
         # as boxes shrink, only what may still become the largest is followed; a flat top is found when values are equal
         spread = np.where(np.isfinite(trial_values), best[:, None] - trial_values, 0.0).max(axis=1)
-        kept = best + 2 * spread >= max(best.max(), known)
-        if not kept.any():
+        promising = best + 2 * spread >= max(best.max(), known)
+        if not promising.any():
             return None
-        flat = spread[kept].max() <= settings.rounding * max(abs(best.max()), search.scale)
-        patch, centre, best, half = patch[kept], centre[kept], best[kept], half[kept]
+        flat = spread[promising].max() <= settings.rounding * max(abs(best.max()), search.scale)
+        patch, centre, best, half = patch[promising], centre[promising], best[promising], half[promising]
         if flat or half.max() <= SMALLEST:
             break
     winner = int(best.argmax())
-    values, at_points = look(patch[[winner]], centre[[winner]])
+    values, at_points = values_at(patch[[winner]], centre[[winner]])
     normal = None if at_points.normals is None else at_points.normals[0]
     return Extremum(float(search.sign * values[0]), at_points.points[0], normal)
 
@@ -164,21 +166,21 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
     for region in part.regions:
         assert isinstance(region, (Domain, Side))
 
-        def look(points: Array, region: Domain | Side = region) -> tuple[Array, Array | None]:
+        def values_at(points: Array, region: Domain | Side = region) -> tuple[Array, Array | None]:
             normals = region.normals(points) if part.sided and isinstance(region, Side) else None
             if normals is not None and part.time is not None:
                 normals = np.insert(normals, 0, 0.0, axis=1)
             return search.values(part.timed(points), normals), normals
 
         points = region.sample(1 if region.is_point else settings.scan, rng=17)
-        values, _ = look(points)
+        values, _ = values_at(points)
         lengths = np.ptp(points, axis=0) + 1e-300
         for start in _separate(values, points, 4):
-            centre, top, half = points[start], values[start], 0.1
+            centre, top, half = points[start], values[start], MUCH_SMALLER
             while half > SMALLEST and np.isfinite(top):
                 box = np.stack([centre - half * lengths, centre + half * lengths], axis=1)
                 near = region.within(box, ZOOM_POINTS, rng=int(1 / half) % 1000)
-                near_values = look(near)[0] if len(near) else np.array([-np.inf])
+                near_values = values_at(near)[0] if len(near) else np.array([-np.inf])
                 at = int(near_values.argmax())
                 if near_values[at] > top:
                     moved = float((np.abs(near[at] - centre) / lengths).max()) > 0.7 * half
@@ -187,7 +189,7 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
                 else:
                     half *= SHRINK
             if np.isfinite(top) and (best is None or top > search.sign * best.value):
-                normals = look(centre[None, :])[1]
+                normals = values_at(centre[None, :])[1]
                 normal = None if normals is None else normals[0]
                 best = Extremum(float(search.sign * top), part.timed(centre[None, :])[0], normal)
     return best

@@ -260,8 +260,8 @@ class InnerMap:
         turned = self._ridges * deviation
         turned = (turned if correlation is None else turned @ correlation) * deviation  # A Σ
         values, vectors = np.linalg.eigh(turned @ self._ridges.T)
-        kept = values > np.finfo(float).eps * values[-1] * self.process.dim
-        columns = (vectors[:, kept] / np.sqrt(values[kept])).T @ turned
+        regular = values > np.finfo(float).eps * values[-1] * self.process.dim
+        columns = (vectors[:, regular] / np.sqrt(values[regular])).T @ turned
         expected = sum(_second_difference(formula, state, CURVATURE_STEP * row) for row in columns)
         curvature: Array = (_second_difference(formula, state, CURVATURE_STEP * noise) - expected) / (
             2 * CURVATURE_STEP**2

@@ -70,8 +70,8 @@ def _chain(power: int, order: int) -> tuple[int, ...]:
     """c_j of (p ∂_y)^order = Σ_j c_j z^(j - order p) ∂_z^j, from p ∂_y = z^(1-p) ∂_z."""
     coefficients = [1]
     for m in range(order):
-        kept = [factor * (j - m * power) for j, factor in enumerate(coefficients)] + [0]
-        coefficients = [kept[j] + (coefficients[j - 1] if j else 0) for j in range(m + 2)]
+        scaled = [factor * (j - m * power) for j, factor in enumerate(coefficients)] + [0]
+        coefficients = [scaled[j] + (coefficients[j - 1] if j else 0) for j in range(m + 2)]
     return tuple(coefficients)
 
 

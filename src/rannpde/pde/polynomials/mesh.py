@@ -30,7 +30,7 @@ def first_edges(problem: Problem, settings: PolynomialSettings, roots: tuple[Roo
     >>> first_edges(problem, PolynomialSettings())[0].tolist()
     [0.0, 1.0, 2.0, 2.5]
     """
-    every = []
+    all_edges = []
     for axis, symbol in enumerate(problem.vocabulary.symbols):
         lower, upper = map(float, problem.domain.bounds[axis])
         kinks = [position for position in _kinks(problem, symbol, axis) if lower < position < upper]
@@ -39,8 +39,8 @@ def first_edges(problem: Problem, settings: PolynomialSettings, roots: tuple[Roo
         own = [position for position, _ in roots[axis]] if roots else []
         edges = _propagated((lower, upper), own + kinks, maps, settings.most_degree, most)
         both = np.isin(edges[:-1], own) & np.isin(edges[1:], own)
-        every.append(np.sort(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])[both]])))
-    return tuple(every)
+        all_edges.append(np.sort(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])[both]])))
+    return tuple(all_edges)
 
 
 def field_roots(problem: Problem) -> tuple[Roots, ...]:
@@ -133,7 +133,7 @@ def _propagated(
 
     latest = [lower, upper, *add(kinks)]
     for _ in range(generations):
-        latest = add((breakpoint - start) / slope for breakpoint in latest for start, slope in maps)
+        latest = add((edge - start) / slope for edge in latest for start, slope in maps)
         if not latest:
             break
     return np.array(sorted(positions))

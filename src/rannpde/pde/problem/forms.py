@@ -208,8 +208,8 @@ def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: b
     for column, name in enumerate(top):
         row = next(k for k, entries in enumerate(rows) if entries[column] != 0)
         form = split[moving[row]]
-        kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[row][column].is_number else None
-        rates_of[name] = kept or Rate(_expression(-rest[row] / rows[row][column], symbols, problem))
+        weak_rate = _weak_rate(problem, form, top[name], symbols) if weak and rows[row][column].is_number else None
+        rates_of[name] = weak_rate or Rate(_expression(-rest[row] / rows[row][column], symbols, problem))
     return rates_of
 
 

@@ -31,9 +31,9 @@ def restrict_time(problem: Problem, interval: tuple[float, float], before: State
     conditions: dict[str, Condition] = {}
     functions: dict[str, Any] = dict(problem.functions)
     for name, condition in problem.conditions.items():
-        kept = _shortened(condition, problem, interval, drop_initial=before is not None)
-        if kept is not None:
-            conditions[name] = kept
+        shortened = _shortened(condition, problem, interval, drop_initial=before is not None)
+        if shortened is not None:
+            conditions[name] = shortened
     if before is not None:
         conditions |= _carried(problem, interval[0], before, functions)
     with warnings.catch_warnings():  # corners were checked with the whole problem; continued values differ by its error

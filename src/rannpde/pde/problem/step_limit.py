@@ -21,7 +21,7 @@ from rannpde.arrays import Array
 from rannpde.pde.problem.data import timed_parts
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.statement.kinks import kink_levels
-from rannpde.rounding import EPS
+from rannpde.rounding import EPS, ROUNDED
 
 GRID_TIMES, SAMPLE_POINTS = 2**15, 12
 """Times of the fine grid, and points at which it is sampled: a pulse of 1e-3 of the duration spans thirty of the times.
@@ -72,7 +72,7 @@ class StepLimit:
             allowed = np.full(count // LEAF_TIMES, np.inf)
             for values in sampled:
                 span = 0.5 * float(np.ptp(values))
-                accuracy = max(tol, 1e3 * EPS * float(np.abs(values).max()) / span) if span else np.inf
+                accuracy = max(tol, ROUNDED * float(np.abs(values).max()) / span) if span else np.inf
                 if np.isfinite(accuracy):
                     bound = (accuracy * span) ** 2 * (end - start) / (upper - lower)
                     shares = resolved_shares(values[number], degree, bound)

@@ -18,8 +18,8 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs, splu
 
 from rannpde.arrays import Array
-from rannpde.pde.spectrum.settings import SpectrumSettings
-from rannpde.pde.tolerance import SAME_SOLUTION
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES, SAME_EIGENVALUE, SpectrumSettings
+from rannpde.pde.tolerance import MUCH_SMALLER, SAME_SOLUTION
 
 FINITE = 1e-11
 """Eigenvalues 1/(ν - σ) below this share of the largest belong to infinite ν, which conditions and constraints have."""
@@ -95,9 +95,9 @@ def eigenpairs(
         chosen, order = order[: count - total], order[count - total :]
         pairs = refined(below, above, values[chosen], vectors[:, chosen], settings, rng)
         moved = np.abs(pairs.values - values[chosen]) > MOVED * np.maximum(np.abs(values[chosen]), 1.0)
-        kept = np.flatnonzero(~moved & np.isfinite(pairs.values))
-        parts.append(EigenPairs(pairs.values[kept], pairs.vectors[kept], pairs.rounding[kept]))
-        total += len(kept)
+        settled = np.flatnonzero(~moved & np.isfinite(pairs.values))
+        parts.append(EigenPairs(pairs.values[settled], pairs.vectors[settled], pairs.rounding[settled]))
+        total += len(settled)
     if not parts:
         return EigenPairs(np.zeros(0, dtype=complex), np.zeros((0, pencil.matrices[0].shape[0])), np.zeros(0))
     together = EigenPairs(
@@ -120,8 +120,8 @@ def _all(below: Any, above: Any, rng: np.random.Generator) -> tuple[Array, Array
         values, vectors = scipy.linalg.eig(inverse)
     except (scipy.linalg.LinAlgError, ValueError):
         return np.zeros(0, dtype=complex), np.zeros((len(lower), 0), dtype=complex)
-    kept = np.abs(values) > FINITE * np.abs(values).max(initial=0.0)
-    return shift + 1 / values[kept], vectors[:, kept]
+    finite = np.abs(values) > FINITE * np.abs(values).max(initial=0.0)
+    return shift + 1 / values[finite], vectors[:, finite]
 
 
 def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -151,14 +151,16 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
             continue
         if not len(inverses):
             continue
-        inverses = 1 / inverses
-        discs.append((shift, float(np.abs(inverses).max())))
-        for number, value in enumerate(shift + inverses):
-            fresh = all(abs(value - old) > 1e-7 * max(abs(value), 1.0) for old in values) or any(
-                abs(value - shift - other) < 1e-5 * max(abs(value), 1.0) and k != number
-                for k, other in enumerate(inverses)
+        offsets = 1 / inverses
+        discs.append((shift, float(np.abs(offsets).max())))
+        for number, value in enumerate(shift + offsets):
+            magnitude = max(abs(value), 1.0)
+            new = all(abs(value - old) > MUCH_SMALLER * SAME_EIGENVALUE * magnitude for old in values)
+            clustered = any(
+                abs(value - shift - other) < DISTINCT_EIGENVALUES * magnitude and k != number
+                for k, other in enumerate(offsets)
             )
-            if fresh and not _spanned(columns[:, number], vectors, values, value):
+            if (new or clustered) and not _spanned(columns[:, number], vectors, values, value):
                 values.append(complex(value))
                 vectors.append(columns[:, number])
     if not values:
@@ -187,7 +189,9 @@ def _factorised(matrix: Any) -> Any:
 def _spanned(vector: Array, vectors: Sequence[Array], values: Sequence[complex], value: complex) -> bool:
     """Whether a vector lies in the span of those that belong to the same eigenvalue."""
     same = [
-        own for own, other in zip(vectors, values, strict=True) if abs(other - value) <= 1e-5 * max(abs(value), 1.0)
+        own
+        for own, other in zip(vectors, values, strict=True)
+        if abs(other - value) <= DISTINCT_EIGENVALUES * max(abs(value), 1.0)
     ]
     if not same:
         return False

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rannpde.pde.tolerance import FINER_FACTOR, RESIDUAL_TOLERANCE
+from rannpde.pde.tolerance import FINER_FACTOR, MUCH_SMALLER, RESIDUAL_TOLERANCE
 from rannpde.rounding import HALF_DIGITS, ROOT_ROUNDED
+
+SAME_EIGENVALUE = ROOT_ROUNDED
+"""Relative difference below which eigenvalues are one cluster: the root of rounding, by which defective ones differ."""
+DISTINCT_EIGENVALUES = SAME_EIGENVALUE / MUCH_SMALLER
+"""Relative difference above which eigenvalues of one discretisation are two; errors of approximations may be as large.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class SpectrumSettings:
     box_unknowns: tuple[int, int] = (3600, 1500)
     dense: int = 420
     spare: int = 2
-    same: float = ROOT_ROUNDED
+    same: float = SAME_EIGENVALUE
     rounding: float = 4.0
     trust: float = FINER_FACTOR
     residual_limit: float = RESIDUAL_TOLERANCE

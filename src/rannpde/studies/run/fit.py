@@ -139,10 +139,10 @@ def _held_out(
     """The λ of a grid with the least error on a fifth of the training points, fitted on the others; and that error."""
     order = cell.stream("split").permutation(len(points))
     split = max(1, round(HELD_OUT_SHARE * len(points)))
-    held, kept = order[:split], order[split:]
+    held, fitted = order[:split], order[split:]
     columns = values.reshape(len(values), -1)
     equations = NormalEquations(features.columns, columns.shape[1], features.constant)
-    add_dense(equations, features, points[kept], columns[kept], None)
+    add_dense(equations, features, points[fitted], columns[fitted], None)
     fits = equations.path().solve_all(HELD_OUT_PENALTIES)
     predictions = Network(features, np.hstack([linear.coefficients for linear in fits]))(points[held])
     errors = np.square(predictions.reshape(split, len(fits), -1) - columns[held][:, None, :]).sum(axis=(0, 2))

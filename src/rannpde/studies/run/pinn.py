@@ -235,12 +235,16 @@ def minimised(features: RandomFeatures, solution: TrueSolution, points: Array, r
         loss = float(residual @ residual + rest @ rest)
         if not loss < best * (1 - SETTLED):
             break
-        best, kept = loss, weights
+        best, best_weights = loss, weights
         rows = np.concatenate([jacobian, np.kron(np.eye(fields), walls)])
         norms = np.linalg.norm(rows, axis=0)
         step = lstsq(rows / norms, np.concatenate([residual, rest]), cond=_CUTOFF, lapack_driver="gelsy")[0] / norms
         weights = weights - step.reshape(fields, -1).T
-    return Network(features, kept[:, 0] if fields == 1 else kept, {"kind": "minimiser of the PINN loss", "loss": best})
+    return Network(
+        features,
+        best_weights[:, 0] if fields == 1 else best_weights,
+        {"kind": "minimiser of the PINN loss", "loss": best},
+    )
 
 
 class _Interior:

@@ -20,6 +20,7 @@ from rannpde.pde.spectrum.boxes.residual import box_residuals
 from rannpde.pde.spectrum.boxes.symmetric import SymmetricSearch, components, negative, symmetric_pair
 from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
 from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import COMPUTED
@@ -232,7 +233,9 @@ class BoxSolver:
         sign = -1.0 if self.wanted.which == "highest" else 1.0
         ordered = np.sort(sign * np.real(level.pairs.values))
         gaps = ordered[self.count :] - ordered[self.count - 1 : -1]
-        wide = np.flatnonzero(gaps > 1e-5 * np.maximum(np.abs(ordered[self.count - 1]), self.form.scale))
+        wide = np.flatnonzero(
+            gaps > DISTINCT_EIGENVALUES * np.maximum(np.abs(ordered[self.count - 1]), self.form.scale)
+        )
         if not len(wide):
             return "", ""
         number = self.count + int(wide[0])

@@ -26,7 +26,7 @@ from rannpde.pde.spectrum.continuation.follow import (
 )
 from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
 from rannpde.pde.spectrum.stability import named_fields, rates_of_change
-from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE
+from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY, PILOT_TOLERANCE
 from rannpde.rounding import ROOT_ROUNDED
 from rannpde.threads import one_thread
 
@@ -171,7 +171,7 @@ class _Run:
                             following += more
             crossings = following
         status, detail = Status.CONVERGED, "the branches were followed to their ends"
-        worst = max((one.bound / max(abs(one.parameter), 1e-3 * self.follower.extent)
+        worst = max((one.bound / max(abs(one.parameter), NEARBY * self.follower.extent)
                      for branch in together for one in branch.special), default=0.0)  # fmt: skip
         if self.monitor.exhausted:
             status, detail = Status.BUDGET, ""
@@ -287,7 +287,7 @@ class _Run:
         best, follower = where, self.follower
         coarse = self.follower.system.function(before.values)
         count = self.follower.system.count
-        scale = max(abs(parameter), 1e-3 * self.follower.extent)
+        scale = max(abs(parameter), NEARBY * self.follower.extent)
         while bound > self.tol * scale and count + MORE_POINTS[self.axis] <= FINEST_GRID[self.axis]:
             if self.monitor.exhausted:
                 break

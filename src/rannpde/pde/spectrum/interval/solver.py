@@ -197,12 +197,12 @@ class IntervalSolver:
         left = np.array([self._residual(finer, one, value) for one, value in zip(series, fine.values, strict=True)])
         size = np.maximum(np.abs(fine.values), self.form.scale)
         genuine = (left < settings.residual_limit) & (errors < MUCH_SMALLER * size)
-        kept = np.flatnonzero(genuine)
-        if self.sturm is not None and len(kept):
-            functions = [finer.function(series[k].real) for k in kept]
-            errors[kept] = self._guaranteed(functions, fine.values[kept], fine.rounding[kept], finer.degree)
-        chosen = kept[: self.count]
-        counted, missing = self._counted(fine.values[kept].real, finer.edges)
+        accepted = np.flatnonzero(genuine)
+        if self.sturm is not None and len(accepted):
+            functions = [finer.function(series[k].real) for k in accepted]
+            errors[accepted] = self._guaranteed(functions, fine.values[accepted], fine.rounding[accepted], finer.degree)
+        chosen = accepted[: self.count]
+        counted, missing = self._counted(fine.values[accepted].real, finer.edges)
         values, errors = fine.values[chosen], errors[chosen]
         status, detail = Status.DISAGREE, ""
         if len(chosen) < self.count:

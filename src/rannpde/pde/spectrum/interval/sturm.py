@@ -66,7 +66,9 @@ class SturmLiouville:
     def sign(self) -> float:
         """1 where eigenvalues go to +∞, -1 where they go to -∞."""
         lower, upper = self.form.ends
-        second, _, _, mass = _coefficients(self.form, self.equation, np.array([lower + 0.381966 * (upper - lower)]))
+        second, _, _, mass = _coefficients(
+            self.form, self.equation, np.array([lower + (3 - sqrt(5)) / 2 * (upper - lower)])
+        )
         return 1.0 if mass[0] / second[0] > 0 else -1.0
 
     def _integrating(self, edges: Array, nodes: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
 from rannpde.pde.tolerance import MUCH_SMALLER, NONLINEAR_SHARE
 from rannpde.pde.trefftz.basis import PlaneLaw
@@ -104,8 +105,8 @@ class ModeCluster:
                 if again is None or abs(float(again[0]) - here) > 2 * window * here:
                     break
                 change, value = abs(float(again[0]) - value), float(again[0])
-                if change <= 1e-5 * value:
-                    if all(abs(value - one) > 1e-4 * value for one in eigenvalues):
+                if change <= DISTINCT_EIGENVALUES * value:
+                    if all(abs(value - one) > DISTINCT_EIGENVALUES / MUCH_SMALLER * value for one in eigenvalues):
                         eigenvalues.append(value)
                     break
         return eigenvalues

@@ -26,9 +26,11 @@ from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.pencil import Pencil
 from rannpde.pde.spectrum.result import BOUNDARY_RESIDUALS, BOUNDARY_VALUES
 from rannpde.pde.spectrum.search import EigenResult
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.spectrum.shapes.boundary_points import condition_kind
 from rannpde.pde.spectrum.shapes.cluster import NEWTON_REACH, ModeCluster
 from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary, solid_boundary
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
@@ -234,7 +236,7 @@ class ParticularSolutions:
                 break
             cluster = ModeCluster(self, np.array([here]), here, inside)
             for near in cluster.neighbours(NEWTON_REACH):
-                if all(abs(near - one) > 1e-4 * near for one in eigenvalues):
+                if all(abs(near - one) > DISTINCT_EIGENVALUES / MUCH_SMALLER * near for one in eigenvalues):
                     eigenvalues += [near] * cluster.multiplicity(near)
             here *= 1 + NEWTON_REACH
         return (np.sort(eigenvalues)[:count] - self.start) / self.slope

@@ -173,10 +173,10 @@ class PlateModes:
         rough = [one for one in self.corners if one.exponent < 1]
         tree = towards_points(resolution.tree, [(one.point, one.halvings) for one in rough])
         if resolution.degree >= most:
-            leaves, kept = resolution.tree.leaves, set(tree.leaves)
+            leaves, present = resolution.tree.leaves, set(tree.leaves)
             marked = np.flatnonzero(doerfler(indicators, self.weak.theta))
             cut = {leaves[pencil.local.mesh.leaves[cell]]: (0, 1) for cell in marked}
-            tree = tree.refined({leaf: axes for leaf, axes in cut.items() if leaf in kept})
+            tree = tree.refined({leaf: axes for leaf, axes in cut.items() if leaf in present})
         if len(tree.leaves) > self.weak.most_cells[1] // 4:
             return None
         return WeakResolution(tree, min(resolution.degree + 2, most))

@@ -116,8 +116,8 @@ class PlateCells:
         """η₀ and η₁ of a cell: twice ``coercivity`` times its trace constants, two terms sharing the energy."""
         if cell not in self._penalties:
             values, vectors = np.linalg.eigh(gram)
-            kept = values > self.layer.settings.derivative_cutoff**2 * values[-1]
-            root = vectors[:, kept] / np.sqrt(values[kept])
+            regular = values > self.layer.settings.derivative_cutoff**2 * values[-1]
+            root = vectors[:, regular] / np.sqrt(values[regular])
             constants = []
             for name in ("shear", "bending"):
                 rows = [np.sqrt(edge.weights)[:, None] * getattr(edge, name) for edge in self.edges(cell)]

@@ -16,6 +16,7 @@ from rannpde.pde.spectrum.algebra import clusters
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES
 from rannpde.pde.spectrum.result import TWO_DISCRETISATIONS, SpectrumIteration
 from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
 from rannpde.pde.spectrum.shapes.elliptic import EllipticCells
 from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of_pencil
@@ -234,7 +235,7 @@ class ShapeSolver:
             return "", ""
         ordered = np.sort(pencil.sign * np.real(now.values))
         wanted = np.sort(pencil.sign * np.real(now.values[: self.count]))
-        least = 1e-5 * max(float(np.abs(wanted).max()), self.scale)
+        least = DISTINCT_EIGENVALUES * max(float(np.abs(wanted).max()), self.scale)
         above = ordered[ordered > wanted[-1] + least]
         if not len(above):
             return "", ""
@@ -255,11 +256,11 @@ class ShapeSolver:
         return "", f"inertia counts {counted} eigenvalues where {inside} were found"
 
     def _result(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> EigenResult:
-        kept = min(self.count, len(modes.values))
+        count = min(self.count, len(modes.values))
         points = self.request.pencil.problem.domain.sample(PENCIL_SAMPLES * 16, rng=3)
         functions: list[Parts] = []
-        real = are_real(modes.values[:kept], errors[:kept])
-        for k in range(kept):
+        real = are_real(modes.values[:count], errors[:count])
+        for k in range(count):
             mode = modes.shape(k)
             whole, turned = self.discretisation.functions(modes.resolution, modes.pencil, mode)
             values = whole(points) + (0 if turned is None else 1j * turned(points))
@@ -270,9 +271,9 @@ class ShapeSolver:
                 weights, traces = weights.real, traces.real
             mode = ModeShape(mode.value, weights, traces)
             functions.append(self.discretisation.functions(modes.resolution, modes.pencil, mode))
-        eigenvalues = np.real(modes.values[:kept]) if real else modes.values[:kept]
+        eigenvalues = np.real(modes.values[:count]) if real else modes.values[:count]
         method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
         return EigenResult(
-            eigenvalues, errors[:kept], tuple(functions), method, self.wanted, counted, status, detail,
+            eigenvalues, errors[:count], tuple(functions), method, self.wanted, counted, status, detail,
             tuple(self.iterations), self.scale, TWO_DISCRETISATIONS,
         )  # fmt: skip
