@@ -32,7 +32,7 @@ GRACE = (0.1, 0.5)
 that is promised (20 % and 1 s), since what comes after it takes time too."""
 TIMED_FLOPS = 1e8
 """Operations of a factorisation whose time is measured and predicted: smaller ones take milliseconds."""
-FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15, "lu": 0.6}
+FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15}
 """Speeds of factorisations relative to that of a product (OpenBLAS on one core, 1,000 columns), until one is
 measured."""
 READING_SHARE = MUCH_SMALLER**2

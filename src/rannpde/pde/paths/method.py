@@ -23,10 +23,11 @@ from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.tolerance import CONFIDENCE
+from rannpde.pde.tolerance import CONFIDENCE, PILOT_TOLERANCE
 
-PATHS_TOLERANCE = 1e-3
-"""Relative, at the confidence of the intervals: errors of sampling fall with the root of the number of paths."""
+PATHS_TOLERANCE = PILOT_TOLERANCE
+"""Relative, at the confidence of the intervals, unless another is given: no smaller than that of pilot solves, since
+errors of sampling fall with the root of the number of paths."""
 
 
 @dataclass(frozen=True)
