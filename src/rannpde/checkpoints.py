@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 FLOAT_BYTES = 8
-"""Of one number in an array."""
+"""Bytes of one number in an array."""
 
 
 class Cause(Enum):

@@ -272,7 +272,7 @@ class Counter:
         self._started = time.perf_counter()
 
     def notice(self, numbers: set[int]) -> None:
-        """Those blocks are summed."""
+        """Record that the blocks of these numbers are summed."""
         if self._progress is None or numbers <= self._seen:
             return
         self._seen |= numbers

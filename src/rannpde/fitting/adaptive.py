@@ -28,7 +28,7 @@ FIRST_LENGTH = 0.5
 COMPARED_SHARE = 0.1
 """Share of the points by which iterations are compared."""
 PIVOT_CUTOFF = 1e-12
-"""Of the factorisation on the way, relative to the largest pivot."""
+"""Pivots of the factorisation below this share of the largest one are left out."""
 
 
 def adaptive_features(

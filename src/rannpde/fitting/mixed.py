@@ -31,7 +31,8 @@ with 4,097 columns and 20,480 points the dense sums 10.5 s and two precisions 6.
 ROUNDING_MARGIN = 64
 """λ must exceed this many roundings of single precision times Σ|φ|²/M, which bounds the largest eigenvalue."""
 RESIDUAL = 1e-11
-"""Of the equations, in the norm of P⁻¹ and relative to the right-hand side: below what an error estimate can show."""
+"""Residual of the equations at which the iteration ends, in the norm of P⁻¹ and relative to the right-hand side: below
+what an error estimate can show."""
 MOST_ITERATIONS = 40
 """Conjugate gradients: 3 to 8 were needed in all cases measured; more say that λ is too small."""
 

@@ -41,7 +41,7 @@ class Part:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one row of the values."""
+        """The shape of one row of the values."""
         return () if self.scalar else (self.equations.outputs,)
 
     def merge(self, other: Part) -> Part:

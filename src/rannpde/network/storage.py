@@ -89,7 +89,8 @@ def consistent(path: PathLike, kind: str) -> Iterator[None]:
 
 
 def floats(arrays: Mapping[str, Array], name: str, shape: tuple[int | None, ...] | None = None) -> Array:
-    """That array of a file, refused unless it is float64, finite and, where one is given, of that shape (None: any)."""
+    """The array of a file with this name, refused unless it is float64, finite and, where one is given, of that shape
+    (None: any)."""
     array = arrays[name]
     if array.dtype != np.float64:
         raise FileError(f"array {name!r} has type {array.dtype}, but must be float64")

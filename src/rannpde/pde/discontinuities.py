@@ -17,9 +17,9 @@ from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 
 LINE_INTERVALS = 2**12
-"""Intervals of a line along which initial values are looked at."""
+"""Intervals of a line along which initial values are sampled."""
 STEP_ORDER = 5
-"""Of the time integration at the tolerances at which a jump can be followed: three stages of Radau IIA."""
+"""Order of the time integration at the tolerances at which a jump can be followed: three stages of Radau IIA."""
 NEAR_CORNER = float(np.finfo(float).eps) ** 0.5
 """Distance from a corner, relative to the sides, at which prescribed values are compared."""
 ADVICE = (

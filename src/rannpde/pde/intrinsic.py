@@ -27,7 +27,7 @@ TURNING_SAMPLES = 1681
 """Points of an interval or a box at which the rates of modes are integrated, and of a condition that tell where it
 stands."""
 LARGEST_EXPONENT = float(np.log(np.finfo(float).max))
-"""Of a finite exponential."""
+"""The largest number whose exponential is finite."""
 
 
 def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:

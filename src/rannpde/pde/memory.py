@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 MEMORY_SHARE = 0.5
-"""Of the memory that is free, which a solve may take unless it is told another limit."""
+"""Share of the free memory that a solve may take, unless another limit is given."""
 CONTAINERS = (
     ("", "memory.max", "memory.current", ""),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rannpde.pde.spectrum.result import Spectrum
 
 DOTS_PER_INCH = 100
-"""Of pictures in notebooks: sharp on common screens, some tens of kilobytes."""
+"""Resolution of pictures in notebooks: sharp on common screens, some tens of kilobytes."""
 
 
 def solution_html(solution: Solution) -> str:

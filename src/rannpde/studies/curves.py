@@ -69,7 +69,7 @@ class MeasuredCurve:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Those of the measurement."""
+        """The widths of the measurement."""
         return self.measurement.widths
 
 

@@ -72,7 +72,7 @@ class QuadraticProfile:
         return self.derivative(points, (0,) * self.profile.dim)
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """That partial derivative, (M,)."""
+        """A partial derivative, (M,)."""
         in_time, *in_space = multi_index(derivative, self.profile.dim)
         alpha, beta = self.profile.decay_rate, self.profile.spreading_rate
         time, offset = points[:, 0], points[:, 1:] - np.array(self.profile.centre)

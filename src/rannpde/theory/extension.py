@@ -30,7 +30,7 @@ from rannpde.domains import Ball, Domain, SpaceTime
 from rannpde.errors import finite_points, require
 
 CUTOFF_DEGREE = 300
-"""Of the Chebyshev interpolant that differentiates the cut-off: its coefficients have reached rounding."""
+"""Degree of the Chebyshev interpolant that differentiates the cut-off: its coefficients have reached rounding."""
 LINE_DEPTH = 2.0
 """Half-widths: the whole interval lies behind a side."""
 BALL_DEPTH = 0.5

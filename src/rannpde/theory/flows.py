@@ -30,7 +30,7 @@ from rannpde.network.features import multi_index
 from rannpde.theory.losses import Gas, power_derivative
 
 WAVE_DEGREE = 60
-"""Of the Chebyshev series of u(ξ): waves of a bounded interval reach rounding before it."""
+"""Degree of the Chebyshev series of u(ξ): waves of a bounded interval reach rounding before it."""
 INTEGRATION = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
 
 

@@ -182,7 +182,7 @@ class _Columns:
 
 
 def derivatives_of(function: Any, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-    """Those derivatives at the points, each (M, outputs); a network evaluates its profile once for every order."""
+    """Several derivatives at the points, each (M, outputs); a network evaluates its profile once for every order."""
     if not (isinstance(function, Network) and isinstance(function.features, RidgeLayer)):
         return {index: evaluate(function, points, index) for index in indices}
     features, coefficients = function.features, function.coefficients.reshape(len(function.coefficients), -1)

@@ -29,7 +29,7 @@ class RidgeletTarget(Protocol):
 
     @property
     def centre(self) -> Array:
-        """Where u lives, shape (dim,)."""
+        """The centre (dim,) of the region in which u is supported."""
         ...
 
     @property

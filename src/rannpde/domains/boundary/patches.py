@@ -160,7 +160,7 @@ class Surfaces(Border):
         return np.concatenate(accepted)[:count]
 
     def _tried(self, unit: Array, carried: int, most: Array) -> Array:
-        """Those of the candidates that the density keeps and that lie on the boundary, carried columns first."""
+        """The candidates that the density keeps and that lie on the boundary, carried columns first."""
         ends = np.cumsum(most)
         position = unit[:, carried] * ends[-1]
         index = np.clip(np.searchsorted(ends, position, side="right"), 0, len(ends) - 1)

@@ -43,7 +43,7 @@ class Delegated(Shape):
     @property
     @abstractmethod
     def _solid(self) -> Solid:
-        """That solid."""
+        """The solid that the shape is."""
 
     @property
     def bounds(self) -> Array:

@@ -44,7 +44,7 @@ class Evaluate(Protocol):
 
 
 class Doubt(Protocol):
-    """Of reduced coordinates (K, d) those (d,) at which an interpolation seems worst; None where nobody knows."""
+    """Which of these reduced coordinates (K, d) an interpolation seems worst at (d,); None where nobody knows."""
 
     def __call__(self, samples: Sequence[Sample], grid: SparseGrid, reduced: Array, /) -> Array | None: ...
 

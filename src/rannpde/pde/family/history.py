@@ -37,7 +37,7 @@ class FamilyHistory:
         return told
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The same as data that JSON can hold."""
         return {
             "names": list(self.names),
             "iterations": [[one.solves, one.estimate, list(one.levels)] for one in self.iterations],

@@ -68,8 +68,8 @@ class ParametricResidual:
         return terms
 
     def worst(self, functions: Sequence[SolvedFunction], grid: SparseGrid, reduced: Array) -> Array | None:
-        """Of reduced coordinates (K, d) those with the largest residual (d,), relative to what the solves leave at the
-        nodes; None where no residual is a number.
+        """Which of these reduced coordinates (K, d) has the largest residual (d,), relative to what the solves leave at
+        the nodes; None where no residual is a number.
 
         functions : the solutions at the nodes of the grid
         """

@@ -137,7 +137,8 @@ class FlowSystem:
         return EquilibratedFactors.of(matrix)
 
     def still(self, batch: CellBatch) -> FlowMatrices:
-        """Of the cells of a batch at rest: viscosity, penalties, multipliers, and all that is given."""
+        """The matrices of the cells of a batch, for a fluid at rest: viscosity, penalties, multipliers, and all that is
+        given."""
         local = self.local
         _, weights, table = local.stream_tables(batch.cells)
         square = self.regular(batch, self.form.viscosity * self._viscous(batch.cells, weights, table))
@@ -167,7 +168,7 @@ class FlowSystem:
         return FlowMatrices(square, lower.swapaxes(1, 2).copy(), lower, corner, load, data)
 
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
-        """Of the cells of a batch, linearised at a state."""
+        """The matrices of the cells of a batch, linearised at a state."""
         matrices = self.still(batch)
         if not self.form.inert:
             matrices = self.inertia.added(batch, state, matrices)

@@ -206,7 +206,7 @@ class FlowEvolutionDiscretisation:
     # ------------------------------------------------------------------------------------------ estimate and refine
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
-        """Of the relative L² error in space and time, from the difference of two integrations."""
+        """The estimate of the relative L² error in space and time, from the difference of two integrations."""
         difference = self.space.compared(before, now, self._pressed)
         self.vanishing = self.space.vanishing
         # where most is not resolved yet, two integrations may agree by chance

@@ -53,7 +53,7 @@ class ForceSeries:
         return np.asarray(CubicSpline(self.times, np.array(self.forces[side]))(wanted))
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The same as data that JSON can hold."""
         forces = {name: [list(row) for row in rows] for name, rows in self.forces.items()}
         return {"times": list(self.times), "forces": forces}
 

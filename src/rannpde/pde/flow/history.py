@@ -55,7 +55,7 @@ class FlowHistory:
         return [*self.form, *told]
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The same as data that JSON can hold."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
         series = [one.to_table() for one in self.series]

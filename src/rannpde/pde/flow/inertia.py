@@ -20,9 +20,9 @@ from rannpde.pde.flow.matrices import FlowMatrices, FlowState, add_face_blocks
 from rannpde.pde.weak.local import CellBatch
 
 VELOCITY_DERIVATIVES = (2, 1)
-"""Of the derivatives of a stream function those that are its velocity, ∂_y and (with its sign changed) ∂_x."""
+"""Numbers of the derivatives of a stream function that are its velocity, ∂_y and (with its sign changed) ∂_x."""
 GRADIENT_DERIVATIVES = (4, 5, 3)
-"""Those that are u_x = -v_y, u_y and (with its sign changed) v_x."""
+"""Numbers of those that are u_x = -v_y, u_y and (with its sign changed) v_x."""
 
 
 class CellTables:
@@ -91,8 +91,8 @@ class CellTables:
 
 @dataclass(frozen=True, eq=False)
 class LinearisedInertia:
-    """Of a state: velocities (2, M) at all points, C there, what the equations of cells keep of it beside what is
-    linear in the velocity, (C, k), and scalars with their gradients, (S, 3, M)."""
+    """The inertia of a state: velocities (2, M) at all points, C there, what the equations of cells keep of it beside
+    what is linear in the velocity, (C, k), and scalars with their gradients, (S, 3, M)."""
 
     velocity: Array
     inertia: Inertia
@@ -102,8 +102,8 @@ class LinearisedInertia:
 
 @dataclass(frozen=True, eq=False)
 class FlowFields:
-    """Of s states: velocities (2, s, M) and gradients (2, 2, s, M), left out on faces, at all points; tangential and
-    normal velocities (P, q, s) of pairs of cells and faces, and the weights (P, k, s) of their cells."""
+    """The fields of s states: velocities (2, s, M) and gradients (2, 2, s, M), left out on faces, at all points;
+    tangential and normal velocities (P, q, s) of pairs of cells and faces, and the weights (P, k, s) of their cells."""
 
     velocity: Array
     slopes: Array

@@ -249,7 +249,8 @@ class FlowDiscretisation:
     # ------------------------------------------------------------------------------------------ estimate and refine
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
-        """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
+        """The estimate of the relative L² error, from the difference of two solutions and what their indicators have
+        gained."""
         return max(self.compared(before, now), self.gap)
 
     def compared(self, before: FlowIterate | None, now: FlowIterate, pressed: bool = True) -> float:

@@ -13,8 +13,9 @@ from rannpde.pde.flow.matrices import FlowState
 
 @dataclass(frozen=True, eq=False)
 class FaceTractions:
-    """Of s states, on all pairs of cells and faces: λ (s, P, q), the tangential traction T_t (s, P, q), u_t - û (s, P,
-    q) where a face or the boundary prescribes û, u_n less what is prescribed (s, P, q), and the penalty (P, q).
+    """The tractions of s states, on all pairs of cells and faces: λ (s, P, q), the tangential traction T_t (s, P, q),
+    u_t - û (s, P, q) where a face or the boundary prescribes û, u_n less what is prescribed (s, P, q), and the penalty
+    (P, q).
 
     here (P, k, s) : weights of the stream functions of the cells; carried (2, s, M) : C at the points of cells
     """
@@ -29,7 +30,7 @@ class FaceTractions:
 
 
 def tractions(system: FlowSystem, states: FlowState) -> FaceTractions:
-    """Of states that are stacked along a first axis, all with the data of one time."""
+    """The tractions of states that are stacked along a first axis, all with the data of one time."""
     local, boundary, operator, count = system.local, system.local.boundary, system.inertia, len(states.stream)
     inner, faces = local.interior, system.faces
     fields = operator.fields(states.stream)

@@ -29,7 +29,7 @@ DAMPING = 1e-3
 """Levenberg–Marquardt damping of the first step from a guess, relative to the norms of the columns, and the least one
 after a rejected step."""
 LEAST_DAMPING = 1e-15
-"""Where steps are not rejected."""
+"""Least damping, which is reached where no step is rejected."""
 
 
 class NoEvaluation(InputError):

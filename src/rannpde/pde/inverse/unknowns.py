@@ -75,7 +75,7 @@ class FunctionBasis:
 
     @property
     def order(self) -> int:
-        """Of the derivatives that ``roughness`` counts."""
+        """The order of the derivatives that ``roughness`` measures."""
         return self.unknown.smoothness or DEFAULT_ORDER
 
     def polynomials(self, degree: int) -> int:

@@ -15,7 +15,7 @@ from rannpde.pde.selection import METHODS, guarded_solution
 from rannpde.pde.solution import Solution
 
 COMPANION_SEED = 28_657
-"""Of the features of second solutions; any number, as long as solves do not begin with it."""
+"""Seed of the features of second solutions; any number, as long as solves do not begin with it."""
 FAILED = (Status.NEWTON, Status.INTEGRATOR, Status.BLOW_UP, Status.UNDETERMINED, Status.INTERRUPTED)
 """Statuses of a second solution that says nothing about the first."""
 

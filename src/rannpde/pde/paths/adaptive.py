@@ -113,7 +113,8 @@ class PointSearch:
         )  # fmt: skip
 
     def _standard_error(self, sample: PathSample) -> float:
-        """Of the mean of the paths; of a region without what their starts differ by, which the network knows."""
+        """The standard error of the mean of the paths; for a region without what their starts differ by, which the
+        network knows."""
         if self.unknowns == 1:
             return float(sample.value.error)
         return float(np.sqrt(sample.residual / (2 * sample.value.count)))

@@ -66,7 +66,7 @@ class NormalDraws:
     halved: int = 0
 
     def normals(self, n: int) -> Array:
-        """Those of step n."""
+        """The normal variables of step n."""
         rng = np.random.default_rng((self.seed, n))
         if self.antithetic:
             half = rng.standard_normal((self.count // 2, self.columns))

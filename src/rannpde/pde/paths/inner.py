@@ -46,7 +46,7 @@ class InnerCoordinate:
 
 
 def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[InnerCoordinate, ...]:
-    """Those of a problem, each once."""
+    """The inner coordinates of a problem, each once."""
     coordinates: dict[str, InnerCoordinate] = {}
     whole = [form.data, *([form.obstacle.payoff] if form.obstacle else [])]
     for formula in [*whole, form.source, *(wall.level for wall in form.walls)]:
@@ -296,7 +296,7 @@ def _extremes(state: Array, widths: list[float], columns: list[int], values: Arr
 
 
 def _covariance(slopes: Array, variance: Array, correlation: Array | None) -> Array:
-    """Of slope·noise of all coordinates (M, R, R)."""
+    """The covariance (M, R, R) of slope·noise of all coordinates."""
     same = float(np.ptp(variance)) == 0.0
     weighted = slopes if same else slopes * np.sqrt(variance)
     turned = weighted if correlation is None else weighted @ correlation

@@ -66,7 +66,7 @@ class PathProcess(Protocol):
 
     @property
     def correlation(self) -> Array | None:
-        """Of the components of the noise (d, d), None where they are independent."""
+        """The correlation (d, d) of the components of the noise, None where they are independent."""
         ...
 
     def noise_variance(self, h: float) -> Array | None:

@@ -149,7 +149,7 @@ class PathsSolution(Solution):
 
     @property
     def standard_errors(self) -> Array:
-        """Of sampling alone (k,)."""
+        """Standard errors (k,) of the values, by sampling alone."""
         return self.table.standard_errors
 
     @property
@@ -241,7 +241,7 @@ class PathsHistory:
         return [f"iteration {k}: {one}" for own in self.iterations for k, one in enumerate(own, start=1)]
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The same as data that JSON can hold."""
         return {"iterations": [[list(vars(one).values()) for one in own] for own in self.iterations]}
 
     @classmethod

@@ -120,7 +120,7 @@ class PairTrainer:
 
     @property
     def inner(self) -> tuple[InnerCoordinate, ...]:
-        """Those of the problem."""
+        """The inner coordinates of the problem."""
         return inner_coordinates(self.form, self.tuning.softness)
 
     def _law(self, width: int) -> LayerLaw:

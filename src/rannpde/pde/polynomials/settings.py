@@ -20,5 +20,5 @@ class PolynomialSettings:
 
     @property
     def degree(self) -> int:
-        """That of the first solve."""
+        """The degree of the first solve."""
         return self.most_degree // 3

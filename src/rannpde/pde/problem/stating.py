@@ -56,7 +56,7 @@ def named_equations(equations: Any) -> dict[str, Any]:
 
 
 def state_in_space(problem: Problem) -> None:
-    """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
+    """State a problem for a vector in R^d: it has no expressions in scalars, and only its parabolic form is read."""
     object.__setattr__(problem, "equations", named_equations(problem.equations))
     form = parabolic_form(problem)
     object.__setattr__(problem, "parabolic", form)
@@ -70,7 +70,7 @@ def state_in_space(problem: Problem) -> None:
 
 
 def state_with_functionals(problem: Problem) -> None:
-    """Of integrals and values elsewhere there are neither forms in time nor divergence forms."""
+    """State a problem with integrals or values elsewhere: there are neither forms in time nor divergence forms."""
     why = f"it contains {problem.functionals[0]}"
     object.__setattr__(problem, "limits", ())
     object.__setattr__(problem, "forms", {})

@@ -26,7 +26,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, differentiate, evaluate
 
 HIGHEST_POWER = 4
-"""Of the eigenvalue, and of a complex parameter, in a statement: vibration with damping has 2."""
+"""Highest power of the eigenvalue, and of a complex parameter, in a statement: vibration with damping has 2."""
 PENCIL_SAMPLES = 64
 """Points at which the sizes of coefficients are compared, or at which it is looked whether they vanish or vary."""
 

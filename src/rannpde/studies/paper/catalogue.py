@@ -47,5 +47,5 @@ CHAPTERS: dict[str, Callable[[Size], Chapter]] = {
 
 
 def chapters(names: list[str] | None, size: Size) -> list[Chapter]:
-    """Those of that name, or all; an unknown name is answered with the known ones."""
+    """The chapters of these names, or all; an unknown name is answered with the known ones."""
     return [choose("study", name, CHAPTERS)(size) for name in names or CHAPTERS]

@@ -13,7 +13,8 @@ from rannpde.studies.study import Study
 from rannpde.studies.target import PorousMedium
 
 FRACTION = 0.8
-"""Of the support's radius: far enough from its edge for a smooth function, large enough to see most of it."""
+"""Radius of the compact set over that of the support: far enough from its edge for a smooth function, large enough to
+see most of it."""
 COMPACT_SET_DIMENSIONS = (1, 2)
 DEVIATIONS = (
     "Proposed in the paper's remark on the smoothness of the profile, but not shown there. The compact set is "

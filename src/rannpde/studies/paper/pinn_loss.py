@@ -34,7 +34,7 @@ NAMES = {
 UNBIASED_LAST: dict[Size, int] = {"quick": 512, "default": 1024, "full": 32768}
 FITTED_LAST: dict[Size, int] = {"quick": 100, "default": 200, "full": 400}
 DRAWS: dict[Size, tuple[int, int]] = {"quick": (8, 3), "default": (16, 5), "full": (40, 5)}
-"""Of unbiased networks, whose quantiles are taken, and of fitted ones."""
+"""Realisations of unbiased networks, whose quantiles are taken, and of fitted ones."""
 LEVEL = 1 - DELTA
 DEVIATIONS = (
     "Stated in the paper (Corollaries PME and NS, part 2) and not measured there. Solutions are true ones: the "

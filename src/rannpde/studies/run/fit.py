@@ -20,7 +20,8 @@ from rannpde.studies.cell import Fit
 from rannpde.studies.target import Target
 
 HELD_OUT_SHARE = 0.2
-"""Of the training points: the customary fifth; the fit that counts is made again on all of them."""
+"""Share of the training points that are held out: the customary fifth; the fit that counts is made again on all of
+them."""
 HELD_OUT_PENALTIES = tuple(10.0**k for k in range(-14, 1))
 """From the rounding of normal equations to a penalty as large as the columns."""
 

@@ -26,7 +26,7 @@ class TabulatedFunction:
     table: dict[MultiIndex, Array]
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """That derivative at the points of the table."""
+        """A derivative at the points of the table."""
         values = self.table[derivative]
         assert len(values) == len(points)
         return values

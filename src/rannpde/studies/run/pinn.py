@@ -44,7 +44,7 @@ _SCALE = 1.5
 _POINTS_PER_NEURON = 10
 """M = 10 N inside, as in the paper's experiments; N at the first time and N on every wall."""
 PENALTY = 1e-14
-"""Of the fits, solved by orthogonal factors: the width must limit them, not λ."""
+"""Ridge parameter λ of the fits, which are solved by orthogonal factors: the width must limit them, not λ."""
 _CUTOFF = 1e-13
 """Relative singular values of Gauss–Newton's linear problems that are kept: rounding with some room."""
 ITERATIONS = 12
@@ -52,7 +52,7 @@ ITERATIONS = 12
 SETTLED = 1e-10
 """Relative change of the loss at which Gauss–Newton ends."""
 VARIANCE_ACCURACY: dict[str, Any] = {"tolerance": 0.1, "budget": 2**11, "rng": 0}
-"""Of the exact variance: beside bounds that are orders of magnitude above it a digit is enough."""
+"""Accuracy of the exact variance: beside bounds that are orders of magnitude above it a digit is enough."""
 DELTA = 0.1
 """δ of the corollaries' bounds and of the quantiles beside them."""
 

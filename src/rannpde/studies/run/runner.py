@@ -49,7 +49,7 @@ CENSUS_SECONDS = 5.0
 
 
 def missing_cells(cells: Sequence[StudyCell], records: Records) -> list[StudyCell]:
-    """Those without a record, each once."""
+    """The cells without a record, each once."""
     finished = records.keys()
     return list({cell.key: cell for cell in cells if cell.key not in finished}.values())
 

@@ -40,7 +40,7 @@ CRUDE = 0.5
 """A relative error above this says that the function is not resolved (the zero function has 1): no regime of any
 rate."""
 SMALLEST_ERROR = float(np.finfo(float).tiny)
-"""In place of an error of exactly 0, which has no logarithm."""
+"""What replaces an error of exactly 0, which has no logarithm."""
 
 
 @dataclass(frozen=True)

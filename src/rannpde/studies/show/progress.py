@@ -79,7 +79,7 @@ class Display:
         return ", ".join([*parts, title(cell)])
 
     def _slope(self, cell: StudyCell) -> float | None:
-        """Of the current curve, from the cells of this run."""
+        """The slope of the current curve, from the cells of this run."""
         pairs = self._errors[cell.study, cell.curve]
         if len({width for width, _ in pairs}) < 3:
             return None

@@ -29,7 +29,7 @@ FIT_SEEDS = 3
 FITTED_PENALTY = 1e-10
 """Ridge of the fitted networks: small enough not to limit their error here, large enough for heavy-tailed columns."""
 GROWTH_DIMENSIONS = tuple(range(1, 11)) + tuple(range(15, 51, 5))
-"""Of the panels on growth, whose closed forms hold in every dimension."""
+"""Dimensions of the panels on growth, whose closed forms hold in every dimension."""
 
 
 def theory_drawings(choice: Estimator, domain: Domain) -> list[Drawing]:

@@ -113,7 +113,7 @@ class CellsSystem:
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         self.noise: list[list[Array]] | None = None
         self.amplitudes: dict[int, float] = {}
-        """Of a cell (by its identity), relative to the sizes of the fields; 1 unless said."""
+        """Identity of a cell → the size of the solution in it, relative to the sizes of the fields; 1 unless said."""
 
     # -------------------------------------------------------------------------------------------------------- rows
 

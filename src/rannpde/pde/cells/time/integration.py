@@ -139,7 +139,7 @@ class CellIntegration:
 
     @property
     def bounds(self) -> Array:
-        """Of space (d, 2)."""
+        """The bounds (d, 2) of space."""
         return self.space.bounds
 
     def first_tree(self, basis: BasisSample) -> CellNode:

@@ -213,7 +213,7 @@ class BoxSystem:
         return [points for points, _ in rules], [weights for _, weights in rules]
 
     def coefficients(self, one: LinearTerm, nodes: list[Array]) -> dict[Jet, dict[int, Array]]:
-        """Of an equation on the grid of these nodes, each with the shape of the grid."""
+        """The coefficients of an equation on the grid of these nodes, each with the shape of the grid."""
         mesh = np.meshgrid(*nodes, indexing="ij")
         known = {s: m.ravel() for s, m in zip(self.form.pencil.problem.vocabulary.symbols, mesh, strict=True)}
         coefficients = one.at(known, mesh[0].size)

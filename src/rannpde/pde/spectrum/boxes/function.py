@@ -60,7 +60,7 @@ class ProductFunction:
         return np.asarray(total)
 
     def tails(self) -> Array:
-        """Of each axis, the largest of the last coefficients over the largest of all."""
+        """For each axis the largest of the last coefficients over the largest of all."""
         size = max(float(np.abs(self.coefficients).max()), 1e-300)
         last = []
         for number in range(self.dim):

@@ -30,7 +30,8 @@ ALL_RATES = 900
 LOCATED = 1e-10
 """Share of a step to which a special point is located: nearer to it, factorisations are singular."""
 LEAST_STEP = EPS**0.5
-"""Of the arclength, in units of the scaled branch: shorter ones do not change the direction of the tangent."""
+"""Least step of the arclength, in units of the scaled branch: shorter ones do not change the direction of the
+tangent."""
 
 
 class NoConvergence(Exception):

@@ -197,7 +197,7 @@ class ParticularSolutions:
         return replace(resolution, corners=corners, sources=tuple(sources))
 
     def law(self, kappa: float) -> PlaneLaw | SpaceLaw:
-        """Of the features for this κ."""
+        """The law of the features for this κ."""
         form = replace(self.boundary.segments[0].form, kappa=kappa, zeroth=kappa)
         domain, tuning = self.problem.domain, TrefftzTuning()
         if isinstance(self.boundary, SolidBoundary):

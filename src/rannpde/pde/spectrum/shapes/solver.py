@@ -195,7 +195,7 @@ class ShapeSolver:
     # ---------------------------------------------------------------------------------------------- errors, refinement
 
     def _errors(self, before: ShapeModes | None, earlier: Array, now: ShapeModes) -> tuple[Array, Array]:
-        """Of each eigenvalue: the change since the last discretisation, times what its errors have gained; the change.
+        """For each eigenvalue the change since the last discretisation, times what its errors have gained; the change.
 
         Errors fall as the indicators do, which are of the same order, but are not taken to fall faster than the change
         has since the ``earlier`` one, (K,) of the eigenvalues before; where that is not known, by no more than half.
