@@ -104,8 +104,8 @@ class FieldFunction:
         if isinstance(wanted, str):
             return self.derivative(wanted, first)
         if len(rest) > 1 or coordinates:
-            told = "name the derivative first to give coordinates one by one: derivative('u_x', t, x)"
-            raise InputError(f"derivative takes rows of points and one multi-index; {told}")
+            remedy = "name the derivative first to give coordinates one by one: derivative('u_x', t, x)"
+            raise InputError(f"derivative takes rows of points and one multi-index; {remedy}")
         rows = finite_points("points", first, self.dim)
         return self._values(rows, multi_index(wanted, self.dim), (len(rows),))
 
@@ -185,9 +185,9 @@ def located(
         parts[name] = value
     missing = [name for name in names if name not in parts]
     if len(parts) < dim:
-        told = f"; {', '.join(missing)} missing" if missing else ""
+        missing_names = f"; {', '.join(missing)} missing" if missing else ""
         count = f"{len(parts)} of {dim} coordinates"
-        reject("points", f"{count}{told}", "all coordinates, or rows of points (M, n)", "fix some with at(…)")
+        reject("points", f"{count}{missing_names}", "all coordinates, or rows of points (M, n)", "fix some with at(…)")
     arrays = [_coordinate_array(name, parts[name]) for name in names or parts]
     try:
         together = np.broadcast_arrays(*arrays)

@@ -66,7 +66,7 @@ class ExactSolution:
     functions: Mapping[str, Callable[[Array], Array]]
 
     def __call__(self, points: Array) -> Array:
-        """(M, fields)."""
+        """The values (M, fields) at points."""
         return np.stack([np.asarray(function(points), dtype=float) for function in self.functions.values()], axis=1)
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:

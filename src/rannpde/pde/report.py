@@ -48,7 +48,7 @@ def report_lines(solution: Solution) -> list[str]:
         lines.append(f"  {name:<24}{shown}".rstrip())
     if solution.converged and max(solution.held_out.values(), default=0.0) > RESIDUAL_TOLERANCE:
         lines.append(f"  {LARGE_RESIDUAL_NOTE}")
-    lines += [f"  {told}" for told in solution.history.lines()]
+    lines += [f"  {line}" for line in solution.history.lines()]
     lines.append(f"  {solution.seconds:.2f} s")
     return lines
 

@@ -93,10 +93,10 @@ def _by_methods(
         reached = f"an estimate of {solution.estimate:.1e}" if solution is not None and known else "no estimate"
         reason = "its share of the time was used up" if solution is None else solution.reason
         reasons.append(f"tried by {one.name}, which ended with {reached}: {reason}")
-    told = "; ".join(reasons)
+    why_others = "; ".join(reasons)
     if best is None:
-        return unsolved(problem, monitor.ending, told, monitor.elapsed)
-    return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+        return unsolved(problem, monitor.ending, why_others, monitor.elapsed)
+    return best if why_others in best.method.why else replace(best, method=_with_why(best.method, why_others))
 
 
 def _run(

@@ -231,9 +231,12 @@ def _judged(solution: Solution) -> Solution:
     """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.RESIDUAL_TOO_LARGE)
+        explained = isinstance(solution, Identified) and solution.status in (
+            Status.UNDETERMINED,
+            Status.RESIDUAL_TOO_LARGE,
+        )
         advice = (
-            "" if told else shock_advice(solution.problem) or solution.history.advice
+            "" if explained else shock_advice(solution.problem) or solution.history.advice
         )  # the reason says what to do: no other method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)

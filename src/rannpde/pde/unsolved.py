@@ -46,12 +46,12 @@ class InitialGuess:
 
 @dataclass(frozen=True)
 class UnsolvedHistory:
-    """Nothing happened."""
+    """The history of a solve that finished no iteration."""
 
     advice = "give it more time"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of a report."""
         return []
 
     def to_table(self) -> dict[str, Any]:

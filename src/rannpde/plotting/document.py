@@ -81,7 +81,7 @@ def write_summary(
         "Report": f"<pre>{escape(result.report())}</pre>",
         "How it was made": f"<pre>{escape(command)}</pre>" if command else "",
     }
-    told = [*facts, ("time", f"{result.seconds:.2f} s")]
-    parts = [verdict_heading(problem.name or f"Solution: {result.title}", result.converged, result.reason, told)]
+    rows = [*facts, ("time", f"{result.seconds:.2f} s")]
+    parts = [verdict_heading(problem.name or f"Solution: {result.title}", result.converged, result.reason, rows)]
     parts += [f"<section><h2>{name}</h2>{body}</section>" for name, body in sections.items() if body]
     return write_document(path, html_document(result.title, parts))

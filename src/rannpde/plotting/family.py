@@ -54,12 +54,12 @@ def _section(family: ParametricSolution) -> tuple[Array, Array, str, str]:
     points = np.tile(bounds.mean(axis=1), (FAMILY_CURVE_POINTS, 1))
     along = np.linspace(bounds[axis, 0], bounds[axis, 1], FAMILY_CURVE_POINTS)
     points[:, axis] = along
-    told = []
+    positions = []
     if timed:
         points[:, 0] = bounds[0, 1]
-        told.append(f"t = {bounds[0, 1]:g}")
-    told += [f"{domain.names[k]} = {points[0, k]:g}" for k in range(axis + 1, domain.dim)]
-    return points, along, domain.names[axis], f" at {', '.join(told)}" if told else ""
+        positions.append(f"t = {bounds[0, 1]:g}")
+    positions += [f"{domain.names[k]} = {points[0, k]:g}" for k in range(axis + 1, domain.dim)]
+    return points, along, domain.names[axis], f" at {', '.join(positions)}" if positions else ""
 
 
 def _outputs(axes: Any, family: ShapeFamily, parameter: str) -> None:

@@ -119,7 +119,7 @@ class PorousMedium:
 
     @property
     def first_time(self) -> float:
-        """t₀."""
+        """The first time t₀."""
         return self.start if self.start is not None else (0.1 if self.space_dim <= 3 else 0.01)
 
     @property

@@ -138,7 +138,7 @@ class EquationSystem:
     positive: bool = False
 
     def residuals(self, function: Any, points: Array) -> Array:
-        """(M, equations)."""
+        """The residuals (M, equations)."""
         words, state = self.vocabulary, _Columns(function)
         if self.positive:
             require_positive(state.derivative(points, (0,) * points.shape[1])[:, 0])

@@ -47,7 +47,7 @@ class Arcs:
         return self.chart.place(self.piece[number], self._unit(number, share))
 
     def slopes(self, number: Array, share: Array) -> Array:
-        """d/dshare (M, 2) there."""
+        """The derivatives (M, 2) of points of arcs by the share of the arc."""
         tangents = self.chart.tangents(self.piece[number], self._unit(number, share))[:, :, 0]
         return tangents * (self.upper - self.lower)[number, None]
 
@@ -61,7 +61,7 @@ class Arcs:
         return ((1 - share) * self.lower[number] + share * self.upper[number])[:, None]
 
     def take(self, chosen: Array) -> Arcs:
-        """Some of the arcs."""
+        """The arcs that are chosen."""
         return Arcs(self.chart, self.piece[chosen], self.lower[chosen], self.upper[chosen], self.sign[chosen])
 
     @cached_property
@@ -77,7 +77,7 @@ class Arcs:
 
     @property
     def lengths(self) -> Array:
-        """(K,)."""
+        """The lengths (K,) of the arcs."""
         return self.table[:, -1]
 
     def along(self, number: Array, distance: Array) -> Array:

@@ -42,7 +42,7 @@ class Similarity:
         return vectors @ np.array(self.rotation).T
 
     def after(self, first: Similarity) -> Similarity:
-        """This one after another."""
+        """The motion that does another one first, then this one."""
         rotation = np.array(self.rotation) @ np.array(first.rotation)
         shift = self.apply(np.array([first.shift]))[0]
         return Similarity(self.factor * first.factor, _matrix(rotation), tuple(shift.tolist()))

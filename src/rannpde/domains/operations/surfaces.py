@@ -155,7 +155,7 @@ class Spatial(Clipped):
 
     @cached_property
     def sheets(self) -> list[Sheet]:
-        """What bounds the set."""
+        """The parts of surfaces that bound the set."""
         sheets = []
         for number, leaf in enumerate(self.leaves):
             for chart in leaf.solid.charts(self.clip):

@@ -25,7 +25,7 @@ ERROR_SHARE = 1 / float(np.sqrt(2))
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
-    """What the loop drives."""
+    """A discretisation that the adaptive loop solves, estimates and refines."""
 
     def solve(self, resolution: ResolutionT) -> StateT:
         """SOLVE on a resolution."""

@@ -178,8 +178,8 @@ class Cells:
             if worst > UNSOLVED_RESIDUAL:  # two iterations may agree on what has little to do with the equations
                 estimate = max(estimate, worst)
             elif not problem.linear and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst:
-                estimate, told = max(estimate, 2.0), "the negative of the solution satisfies the equations as well"
-                detail = f"{detail or status}; {told}"
+                estimate, reason = max(estimate, 2.0), "the negative of the solution satisfies the equations as well"
+                detail = f"{detail or status}; {reason}"
         label = f"{len(network.boxes)} cells of degree {result.iterations[-1].degree}"
         label += f", {network.steps} steps in time" if isinstance(network, CellTrajectory) else ""
         return Solution(
@@ -209,7 +209,7 @@ class CellsHistory:
         return iteration_lines(self.iterations)
 
     def to_table(self) -> dict[str, Any]:
-        """Return JSON-able data."""
+        """Return the same as data that JSON can hold."""
         return {"iterations": iteration_table(self.iterations)}
 
     @classmethod

@@ -195,7 +195,7 @@ class CellsTimeModel:
         return Response(self._integrated(vector, near), len(self.problem.fields))
 
     def solution(self, vector: Array) -> State:
-        """One integration."""
+        """The solution by one integration."""
         return self._integrated(vector, [])
 
     def _integrated(self, vector: Array, near: list[tuple[Problem, float]]) -> State:

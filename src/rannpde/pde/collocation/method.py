@@ -181,7 +181,7 @@ class CollocationHistory:
         return [*lines, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
 
     def to_table(self) -> dict[str, Any]:
-        """Return JSON-able data."""
+        """Return the same as data that JSON can hold."""
         return {
             "newton_steps": iteration_table(self.newton_steps),
             "iterations": iteration_table(self.iterations),

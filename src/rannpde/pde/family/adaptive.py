@@ -78,7 +78,7 @@ class Interpolant:
 
     @property
     def values(self) -> Array:
-        """(n, m, fields)."""
+        """The values of all samples, (n, m, fields)."""
         return np.stack([sample.values for sample in self.samples])
 
     def add(self, index: Levels, sample: Sample) -> None:

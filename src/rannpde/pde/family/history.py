@@ -25,16 +25,16 @@ class FamilyHistory:
     advice = 'a narrower range, scale="log", more seconds or a larger tol may help'
 
     def lines(self) -> list[str]:
-        """For the report."""
-        told = []
+        """The lines of a report."""
+        lines = []
         if self.iterations:
             last = self.iterations[-1]
             degrees = ", ".join(f"{n} in {name}" for name, n in zip(self.names, last.levels, strict=True))
-            told.append(f"{last.solves} solves, the slowest {self.slowest:.1f} s; largest degrees {degrees}")
+            lines.append(f"{last.solves} solves, the slowest {self.slowest:.1f} s; largest degrees {degrees}")
         for values, error in self.checks:
             shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, values, strict=True))
-            told.append(f"checked by a solve at {shown}: relative difference {error:.1e}")
-        return told
+            lines.append(f"checked by a solve at {shown}: relative difference {error:.1e}")
+        return lines
 
     def to_table(self) -> dict[str, Any]:
         """The same as data that JSON can hold."""

@@ -165,7 +165,7 @@ class ParametricSolution(Solution):
         lines.append(f"  estimated relative error of the {self.judged} for all values: {known}")
         if self.problem is not None:
             lines += [f"  relative L² error of {name}, at most: {error:.2e}" for name, error in self.errors().items()]
-        lines += [f"  {told}" for told in self.history.lines()]
+        lines += [f"  {line}" for line in self.history.lines()]
         if self.judged == "outputs":
             lines += [f"  {name}: {_span(one)}" for name, one in self.outputs.items()]
         else:

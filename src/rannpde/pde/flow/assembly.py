@@ -78,7 +78,7 @@ class FlowSystem:
         return {int(batch.cells[0]): self.still(batch).square[0] for batch in cut}
 
     def rest(self) -> FlowState:
-        """No flow."""
+        """The state of a fluid at rest."""
         count = len(self.form.scalars)
         return FlowState(
             np.zeros((self.mesh.count, self.local.size)), np.zeros((self.faces, self.m)),

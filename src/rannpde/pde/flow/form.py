@@ -243,14 +243,14 @@ class FlowForm:
         return np.broadcast_to(value, (count,)), plain, slopes, pressure
 
     def described(self) -> list[str]:
-        """For the report."""
+        """The lines of a report."""
         kind = "Stokes" if self.inert else "linear in the velocity" if self.linear else "Navier–Stokes"
         stress = "symmetric gradient" if self.transposed else "gradient"
         lines = [f"incompressible flow, {kind}, viscosity {self.viscosity:.4g}, traction of the {stress}"]
         for one in self.scalars:
             acts = any(jet.field == one.field for rest in self.rest for jet in rest.jets)
-            told = "acts on the flow" if acts else "does not act on the flow"
-            lines.append(f"it carries {one.field}, diffusivity {one.diffusivity:.4g}, which {told}")
+            effect = "acts on the flow" if acts else "does not act on the flow"
+            lines.append(f"it carries {one.field}, diffusivity {one.diffusivity:.4g}, which {effect}")
         if self.gauges:
             lines.append(f"the constant of the pressure by {', '.join(dict.fromkeys(t.name for t in self.gauges))}")
         return lines

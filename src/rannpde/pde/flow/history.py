@@ -41,18 +41,18 @@ class FlowHistory:
         return self.series[0].force(side, times)
 
     def lines(self) -> list[str]:
-        """For the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        """The lines of a report."""
+        lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         for name, (x, y, dx, dy) in self.forces.items():
-            told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
+            lines.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
         for scalar, sides in self.fluxes.items():
             for name, ((value,), bound) in sides.items():
-                told.append(f"flux of {scalar} through {name}: {value:.10g} ± {bound:.1e}")
+                lines.append(f"flux of {scalar} through {name}: {value:.10g} ± {bound:.1e}")
         for one in self.series[:1]:
             for name, rows in one.forces.items():
                 (x, y), when = rows[-1], one.times[-1]
-                told.append(f"force on {name} at the time {when:.6g}: {x:.6g}, {y:.6g}")
-        return [*self.form, *told]
+                lines.append(f"force on {name} at the time {when:.6g}: {x:.6g}, {y:.6g}")
+        return [*self.form, *lines]
 
     def to_table(self) -> dict[str, Any]:
         """The same as data that JSON can hold."""

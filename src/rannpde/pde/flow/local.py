@@ -88,9 +88,9 @@ class FlowCells:
         first, mesh = len(self.form.terms), self.mesh
         groups = tuple(tuple(n - first for n in numbers if n >= first) for numbers in mesh.conditions)
         for numbers in groups:
-            told = [self.form.scalar_terms[n].expression.fields[0] for n in numbers]
-            if sorted(told) != sorted(self.form.scalar_names):
-                raise NoFlow(f"conditions of {', '.join(sorted(told))} hold on one side, where each scalar needs one")
+            stated = [self.form.scalar_terms[n].expression.fields[0] for n in numbers]
+            if sorted(stated) != sorted(self.form.scalar_names):
+                raise NoFlow(f"conditions of {', '.join(sorted(stated))} hold on one side, where each scalar needs one")
         return LocalMatrices(
             self.form.diffusion, replace(mesh, conditions=groups), self.layer, self.pause, self.functions
         )

@@ -75,8 +75,8 @@ def check_scalars(form: FlowForm) -> None:
         if np.abs(along).max() > COMPUTED * np.abs(slopes).max() or not (np.abs(across).max(axis=1) > 0).all():
             raise NoFlow(f"condition {term.name!r} is no flux along the normal")
     for one in form.scalars:
-        told = any(
+        determined = any(
             jet.field == one.field and not jet.order for term in form.scalar_terms for jet in term.expression.jets
         )
-        if not told and not any(jet.field == one.field and not jet.order for jet in one.rest.jets):
+        if not determined and not any(jet.field == one.field and not jet.order for jet in one.rest.jets):
             raise NoFlow(f"no condition tells the level of {one.field!r}")

@@ -40,7 +40,7 @@ class TransportedScalar:
 
     @cached_property
     def advections(self) -> tuple[Expression, Expression]:
-        """The components of b."""
+        """The components of the velocity b that carries the scalars."""
         slopes = dict(zip(self.rest.jets, self.rest.partials, strict=True))
         one, other = (slopes.get(Jet(self.field, axis), sympy.Integer(0)) for axis in AXES)
         return replace(self.rest, formula=one), replace(self.rest, formula=other)

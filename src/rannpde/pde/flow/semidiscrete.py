@@ -130,7 +130,7 @@ class SemiDiscreteFlow:
             self.local.read_conditions()
 
     def loads(self, time: float) -> FlowVector:
-        """b at a time."""
+        """The loads b at a time."""
         if self._steady is not None:
             return self._steady
         system = self.system

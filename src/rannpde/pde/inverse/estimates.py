@@ -96,7 +96,7 @@ class FunctionEstimate:
     note: str = ""
 
     def __call__(self, points: Array) -> Array:
-        """(M,)"""
+        """The values (M,) at points."""
         return self.expanded(finite_points("points", points, len(self.of)))
 
     def std(self, points: Array) -> Array:

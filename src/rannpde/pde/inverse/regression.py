@@ -57,7 +57,7 @@ class RegressionResult:
 
     @property
     def count(self) -> int:
-        """Measured values."""
+        """The number of measured values."""
         return sum(len(r) for r in self.rows.residuals)
 
     @property

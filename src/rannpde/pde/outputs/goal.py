@@ -157,9 +157,9 @@ def _judged(
     if reached:
         stored = {name: replace(one, converged=True) for name, one in (solution.stored or {}).items()}
         return replace(solution, status=Status.CONVERGED, detail=agreed, stored=stored)
-    told = f"{verdict.name} = {verdict.quantity}, whose bound is {verdict.excess:.1e} times what is wanted"
+    shortfall = f"{verdict.name} = {verdict.quantity}, whose bound is {verdict.excess:.1e} times what is wanted"
     status = Status.BUDGET if monitor.exhausted else Status.STALLED
-    return replace(solution, status=status, detail=f"{status}; {told}")
+    return replace(solution, status=status, detail=f"{status}; {shortfall}")
 
 
 def _open(solution: Solution, reason: str) -> Solution:

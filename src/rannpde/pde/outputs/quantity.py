@@ -50,8 +50,8 @@ class Quantity:
 
     def __str__(self) -> str:
         if np.ndim(self.value) == 0:
-            told = with_bound(float(self.value), float(self.bound))
-            return told + (f" at {_shown(self.location)}" if self.location else "")
+            text = with_bound(float(self.value), float(self.bound))
+            return text + (f" at {_shown(self.location)}" if self.location else "")
         value, bound = np.asarray(self.value), np.asarray(self.bound)
         shown = [with_bound(float(v), float(b)) for v, b in zip(value.ravel()[:4], bound.ravel()[:4], strict=True)]
         return "[" + ", ".join(shown) + (f", … {value.size} values]" if value.size > 4 else "]")

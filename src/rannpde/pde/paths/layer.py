@@ -134,7 +134,7 @@ class LayerAtStates:
 
     @property
     def columns(self) -> Array:
-        """(M, C)."""
+        """The columns (M, C) of the regression."""
         squares = self.z * self.z if self.layer.squares else None
         return self.layer.joined(1.0, self.zeta, self.z, squares, self.neurons)
 

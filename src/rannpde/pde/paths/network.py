@@ -33,7 +33,7 @@ class NetworkAtStates:
 
     @cached_property
     def value(self) -> Array:
-        """(M,)."""
+        """The values (M,) of the network."""
         layer, own = self.network.layer, self.features
         inner, straight, curved, last = self.network.parts
         value: Array = self.network.weights[0] + own.zeta @ inner + own.neurons @ last
@@ -69,7 +69,7 @@ class NetworkAtStates:
 
     @cached_property
     def gradient(self) -> Array:
-        """In points (M, d)."""
+        """The gradients (M, d) by the coordinates of points."""
         layer, features = self.network.layer, self.features
         own, straight, curved, last = self.network.parts
         rates = (1 - features.neurons * features.neurons) * last
@@ -107,7 +107,7 @@ class PathNetwork:
 
     @cached_property
     def as_martingale(self) -> PathNetwork:
-        """The network of w."""
+        """The network of the martingale w."""
         return PathNetwork(self.layer, self.martingale, self.martingale)
 
     def _cut(self, weights: Array) -> tuple[Array, Array, Array, Array]:
@@ -122,9 +122,9 @@ class PathNetwork:
         return NetworkAtStates(self, self.layer.at(state))
 
     def value(self, state: Array) -> Array:
-        """(M,)."""
+        """The values (M,) of the network."""
         return np.concatenate([self.at(state[rows]).value for rows in self.layer.blocks(len(state))])
 
     def gradient(self, state: Array) -> Array:
-        """In points (M, d)."""
+        """The gradients (M, d) by the coordinates of points."""
         return np.concatenate([self.at(state[rows]).gradient for rows in self.layer.blocks(len(state))])

@@ -47,7 +47,7 @@ class PathProcess(Protocol):
         ...
 
     def point(self, state: Array) -> Array:
-        """Points of states."""
+        """The points that belong to states."""
         ...
 
     def to_state(self, point: Array, gradient: Array) -> Array:

@@ -74,12 +74,12 @@ class RegionNetwork:
         return self.networks[0].layer.process.start(points)
 
     def __call__(self, points: Array) -> Array:
-        """(M, 1)."""
+        """The values (M, 1) at points."""
         state = self._states(points)
         return np.mean([network.value(state) for network in self.networks], axis=0)[:, None]
 
     def gradient(self, points: Array) -> Array:
-        """(M, d)."""
+        """The gradients (M, d) at states."""
         state = self._states(points)
         gradient: Array = np.mean([network.gradient(state) for network in self.networks], axis=0)
         return gradient

@@ -41,7 +41,7 @@ class PathsModel:
 
 
 def source_values(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> Array:
-    """f (M,)."""
+    """The source f (M,) at points, values and gradients."""
     known = form.known(s, point) | {"field": value[:, None], "gradient": gradient}
     return np.broadcast_to(evaluate_vector(form.source, known), (len(point), 1))[:, 0]
 

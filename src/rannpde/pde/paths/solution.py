@@ -223,7 +223,7 @@ class PathsSolution(Solution):
             lines.append(f"  {self.fields[0]}{where} = {value:.8g}, {interval}")
         if self.problem is not None:
             lines += [f"  relative error of {name}: {error:.2e}" for name, error in self.errors().items()]
-        lines += [f"  {told}" for told in self.history.lines()]
+        lines += [f"  {line}" for line in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
@@ -237,7 +237,7 @@ class PathsHistory:
     advice = "more seconds, more paths of rp.Paths(paths=…) or a larger tol may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of a report."""
         return [f"iteration {k}: {one}" for own in self.iterations for k, one in enumerate(own, start=1)]
 
     def to_table(self) -> dict[str, Any]:

@@ -87,13 +87,13 @@ def _source(form: Parabolic, s: float, point: Array, value: Array) -> Array:
 
 
 def _rates(form: Parabolic, s: float, point: Array) -> tuple[Array, Array]:
-    """c and k (M,)."""
+    """The rates c and k (M,) of the source."""
     constant = _source(form, s, point, np.zeros(len(point)))
     return _source(form, s, point, np.ones(len(point))) - constant, constant
 
 
 def payoff(form: Parabolic, s: float, point: Array) -> Array:
-    """h (M,)."""
+    """The payoff h (M,) of stopping."""
     assert form.obstacle is not None
     return form.values(form.obstacle.payoff, s, point)
 

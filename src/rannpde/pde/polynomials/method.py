@@ -115,7 +115,7 @@ class PolynomialHistory:
     advice = "a guess of rp.Polynomials, a larger tol, or a shorter interval, may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of a report."""
         return [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
 
     def to_table(self) -> dict[str, Any]:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 def fingerprint_of(problem: Problem) -> str:
     """See ``Problem.fingerprint``."""
     if problem.parabolic is not None:
-        told = [repr(problem.domain), repr(sorted(problem.equations.items())), repr(sorted(problem.conditions.items()))]
-        told += [f"{name}: {value.tolist()}" for name, value in problem.parabolic.words.parameters.items()]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        parts = [
+            repr(problem.domain),
+            repr(sorted(problem.equations.items())),
+            repr(sorted(problem.conditions.items())),
+        ]
+        parts += [f"{name}: {value.tolist()}" for name, value in problem.parabolic.words.parameters.items()]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     said = [repr(problem.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in problem.terms)]
     said += [
         f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in problem.inequalities

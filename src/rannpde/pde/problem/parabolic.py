@@ -75,7 +75,7 @@ class Parabolic:
 
     @property
     def length(self) -> float:
-        """S."""
+        """The length S of the interval of time."""
         return self.time[1] - self.time[0]
 
     def physical(self, s: float) -> float:

@@ -75,7 +75,7 @@ class Wanted:
 
     @property
     def described(self) -> str:
-        """In words."""
+        """Which eigenvalues are wanted, in words."""
         if self.near is not None:
             shown = self.near.real if self.near.imag == 0 else self.near
             return f"nearest to {shown:.10g}"

@@ -80,8 +80,8 @@ class TensorNotation:
             elif isinstance(first, ComplexEntry) and first.zero:
                 first = mapped(second, lambda _: NULL_NUMBER)
             else:
-                told = f"{tensor_kind(first)} on the left and {tensor_kind(second)} on the right"
-                fail(text, right.column, f"{told} of the equation; both sides must have the same shape")
+                shapes = f"{tensor_kind(first)} on the left and {tensor_kind(second)} on the right"
+                fail(text, right.column, f"{shapes} of the equation; both sides must have the same shape")
         statements = []
         for one, other in zip(entries(first), entries(second), strict=True):
             sides = self._parts([one, other])
@@ -200,8 +200,8 @@ class _TensorReader:
         left, right = self.value(node.left), self.value(node.right)
         if node.operator in "+-":
             if shape_of(left) != shape_of(right):
-                told = f"{tensor_kind(left)} {node.operator} {tensor_kind(right)}"
-                fail(self.text, node.column, f"{told}: only values of one shape are added; write I for the identity")
+                shapes = f"{tensor_kind(left)} {node.operator} {tensor_kind(right)}"
+                fail(self.text, node.column, f"{shapes}: only values of one shape are added; write I for the identity")
             sign: Callable[[ComplexEntry], ComplexEntry] = (
                 (lambda one: one) if node.operator == "+" else (lambda one: -one)
             )

@@ -186,7 +186,7 @@ def paired(
 
 
 def total(parts: list[ComplexEntry]) -> ComplexEntry:
-    """Their sum."""
+    """The sum of these values."""
     sum_so_far = NULL_NUMBER
     for part in parts:
         sum_so_far = sum_so_far + part

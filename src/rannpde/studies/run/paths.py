@@ -25,7 +25,7 @@ class PathsResult:
 
     @property
     def last_error(self) -> float:
-        """The error."""
+        """The error of the value."""
         return self.error
 
 

@@ -49,7 +49,7 @@ class Display:
         self._bar.stop()
 
     def notice(self, cell: StudyCell, outcome: Result | Failure) -> None:
-        """A cell is done."""
+        """Record that a cell is done."""
         self._done += 1
         self._spent += cell.cost
         if isinstance(outcome, Failure):

@@ -144,7 +144,7 @@ class StationarySystem:
         return jets
 
     def residual(self, values: Array, parameter: float) -> Array:
-        """F (N,)."""
+        """The residual F (N,) of a state."""
         return self._assembled(values, parameter, matrices=False)[0]
 
     def linearised(self, values: Array, parameter: float) -> tuple[Array, Array, Array]:

@@ -306,8 +306,8 @@ class _Run:
             parameter, best, follower = located.parameter, located, finer
         function = follower.system.function(best.values)
         frequency = abs(self._pair(follower, best).imag) if kind == "Hopf point" else 0.0
-        told = float(bound) + LOCATED * length * abs(float(before.tangent[-1]))
-        return SpecialPoint(kind, parameter, told, extreme_of(function), function, frequency), where
+        uncertainty = float(bound) + LOCATED * length * abs(float(before.tangent[-1]))
+        return SpecialPoint(kind, parameter, uncertainty, extreme_of(function), function, frequency), where
 
     def _locate(self, follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
         """The state within a step at which the measure of its kind changes sign; NoConvergence where it does not."""
