@@ -23,9 +23,9 @@ exact = problem.exact_solution
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
 for shade, t in zip((0.1, 0.45, 0.8), (0.0, 0.5, 1.0), strict=True):
     points = np.column_stack([np.full_like(x, t), x])
-    for place, found, wanted in zip(axes, solution(points).T, exact(points).T, strict=True):
-        place.plot(x, found, color=plt.cm.viridis(shade), label=f"$t = {t}$")
-        place.plot(x, wanted, "k:", linewidth=1)
+    for ax, computed, wanted in zip(axes, solution(points).T, exact(points).T, strict=True):
+        ax.plot(x, computed, color=plt.cm.viridis(shade), label=f"$t = {t}$")
+        ax.plot(x, wanted, "k:", linewidth=1)
 axes[0].set(xlabel="$x$", ylabel="$v$", title="specific volume (dotted: exact)")
 axes[1].set(xlabel="$x$", ylabel="$u$", title="velocity")
 axes[0].legend()

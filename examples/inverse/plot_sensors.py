@@ -20,6 +20,6 @@ expected = map_of.expected(best, noise=0.01)
 print({name: f"{100 * value:.2f} %" for name, value in expected.items()})
 
 # %%
-# How :math:`u` answers to each unknown, and the four places (dots): at the start, and when diffusion has acted.
+# How :math:`u` answers to each unknown, and the four points (dots): at the start, and when diffusion has acted.
 
 figure = map_of.plot()

@@ -45,6 +45,6 @@ left.streamplot(axis, axis, u, v, color="white", linewidth=0.7, arrowsize=0.7, d
 left.set(title="speed and streamlines", xlabel="$x$", ylabel="$y$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
 pressure = right.contourf(axis, axis, p, levels=np.linspace(-0.1, 0.1, 25), cmap="RdBu_r", extend="both")
 right.set(title="pressure", xlabel="$x$", aspect="equal")
-for place, shown, ticks in ((left, speed, None), (right, pressure, [-0.1, -0.05, 0, 0.05, 0.1])):
-    place.grid(False)
-    figure.colorbar(shown, ax=place, ticks=ticks).outline.set_visible(False)
+for ax, shown, ticks in ((left, speed, None), (right, pressure, [-0.1, -0.05, 0, 0.05, 0.1])):
+    ax.grid(False)
+    figure.colorbar(shown, ax=ax, ticks=ticks).outline.set_visible(False)

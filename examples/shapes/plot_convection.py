@@ -44,6 +44,6 @@ left.set(title="temperature", xlabel="$x$", ylabel="$y$", aspect="equal")
 speed = right.pcolormesh(axis, axis, np.hypot(u, v), cmap="viridis", shading="gouraud")
 right.streamplot(axis, axis, u, v, color="white", linewidth=0.7, arrowsize=0.7, density=1.2)
 right.set(title="speed and streamlines", xlabel="$x$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
-for place, shown, ticks in ((left, heat, [0, 0.5, 1]), (right, speed, None)):
-    place.grid(False)
-    figure.colorbar(shown, ax=place, ticks=ticks).outline.set_visible(False)
+for ax, shown, ticks in ((left, heat, [0, 0.5, 1]), (right, speed, None)):
+    ax.grid(False)
+    figure.colorbar(shown, ax=ax, ticks=ticks).outline.set_visible(False)

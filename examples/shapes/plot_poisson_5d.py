@@ -30,11 +30,11 @@ grid = np.full((6400, 5), 0.5)
 grid[:, [0, 3]] = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 found, wanted = solution(grid), problem.exact_solution(grid)[:, 0]
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.7))
-for place, values, title, colours in (
+for ax, values, title, colours in (
     (axes[0], found, "$u$ on a slice", "viridis"),
     (axes[1], np.log10(np.abs(found - wanted) + 1e-17), r"$\log_{10}$ |error|", "magma"),
 ):
-    image = place.contourf(axis, axis, values.reshape(80, 80), levels=24, cmap=colours)
-    figure.colorbar(image, ax=place, ticks=MaxNLocator(6))
-    place.grid(False)
-    place.set(xlabel="$x_1$", ylabel="$x_4$", title=title, aspect="equal")
+    image = ax.contourf(axis, axis, values.reshape(80, 80), levels=24, cmap=colours)
+    figure.colorbar(image, ax=ax, ticks=MaxNLocator(6))
+    ax.grid(False)
+    ax.set(xlabel="$x_1$", ylabel="$x_4$", title=title, aspect="equal")

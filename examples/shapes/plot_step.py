@@ -36,16 +36,18 @@ problem = rp.Problem(
 )
 solution = rp.solve(problem, tol=3e-2 if small else 1e-3)
 
-places = {}
+sign_changes = {}
 for wall in (-0.5, 0.5):
     x = np.linspace(0.1, length - 0.1, 300)
     signs = np.sign(solution.derivative("u_y", x=x, y=wall))
     turns = np.flatnonzero(signs[1:] != signs[:-1])
-    places[wall] = [
+    sign_changes[wall] = [
         brentq(lambda x, y=wall: float(solution.derivative("u_y", x=x, y=y)), x[k], x[k + 1]) for k in turns
     ]
-told = "; ".join(f"{name} {', '.join(f'{x:.3f}' for x in places[y])}" for name, y in (("lower", -0.5), ("upper", 0.5)))
-print(f"{solution.method}; error {solution.estimate:.1e}; sign changes of the shear: {told}")
+listed = "; ".join(
+    f"{name} {', '.join(f'{x:.3f}' for x in sign_changes[y])}" for name, y in (("lower", -0.5), ("upper", 0.5))
+)
+print(f"{solution.method}; error {solution.estimate:.1e}; sign changes of the shear: {listed}")
 
 end = 0.5 * length
 x, y = np.linspace(0, end, 361), np.linspace(-0.5, 0.5, 61)
@@ -56,7 +58,7 @@ image = axes.pcolormesh(x, y, u, cmap="RdBu_r", vmin=-1.5, vmax=1.5, shading="go
 stream = np.concatenate([np.zeros((1, 361)), np.cumsum(0.5 * (u[1:] + u[:-1]), axis=0) * (y[1] - y[0])])
 levels = [-0.04, -0.02, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.505, 0.51]
 axes.contour(x, y, stream, levels=levels, colors="black", linewidths=0.6, linestyles="solid")
-for wall, found in places.items():
+for wall, found in sign_changes.items():
     axes.plot(found, [wall] * len(found), "o", color="black", markersize=4, clip_on=False)
 figure.colorbar(image, label="$u$").outline.set_visible(False)
 axes.grid(False)

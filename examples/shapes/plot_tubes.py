@@ -11,11 +11,11 @@ import os
 import rannpde as rp
 
 small = "RANNPDE_SMALL" in os.environ
-places = [(0, 0)] if small else [(-2, 1), (0, -1), (2, 1)]
+centres = [(0, 0)] if small else [(-2, 1), (0, -1), (2, 1)]
 plate = rp.Box(x=(-4, 4), y=(-3, 3))
-for number, place in enumerate(places):
-    plate = plate - rp.Ball(place, 0.8, name=f"tube{number}")
-tubes = tuple(f"tube{number}" for number in range(len(places)))
+for number, centre in enumerate(centres):
+    plate = plate - rp.Ball(centre, 0.8, name=f"tube{number}")
+tubes = tuple(f"tube{number}" for number in range(len(centres)))
 problem = rp.Problem(
     "u_t = laplace(u)",
     rp.SpaceTime(t=(0, 3), x=plate),
