@@ -34,11 +34,11 @@ class Pulled(Wall):
     """A wall as a function of the parameters of a surface."""
 
     wall: Wall
-    place: Callable[[Array], Array]
+    embed: Callable[[Array], Array]
     tangents: Callable[[Array], Array]
 
     def both(self, points: Array) -> tuple[Array, Array]:
-        value, gradient = self.wall.both(self.place(points))
+        value, gradient = self.wall.both(self.embed(points))
         return value, np.einsum("mn,mnk->mk", gradient, self.tangents(points))
 
 
@@ -69,14 +69,14 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
     Inside and outside of the own solid, the tree is a set of the parameters each; their difference counts.
     """
 
-    def place(unit: Array) -> Array:
+    def embed(unit: Array) -> Array:
         return chart.place(np.full(len(unit), piece), unit)
 
     def tangents(unit: Array) -> Array:
         return chart.tangents(np.full(len(unit), piece), unit)
 
     samples = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(0.03, 0.97, 9)] * 2, indexing="ij")], axis=1)
-    known = place(samples)
+    known = embed(samples)
     normals = chart.outward(known)
 
     def cut(solid: Solid, side: int) -> Tree:
@@ -95,7 +95,7 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
                 edges = np.stack([chart.first[piece], chart.second[piece]], axis=1)
                 parts.append(_section(wall, chart.origins[piece], edges, SQUARE, size))
             else:
-                parts.append(_pulled(Pulled(wall, place, tangents)))
+                parts.append(_pulled(Pulled(wall, embed, tangents)))
         return parts[0] if len(parts) == 1 else Branch("intersection", tuple(parts))
 
     def turned(node: Tree, side: int) -> Tree:
@@ -163,13 +163,13 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
         section = wall.section(origin, edges, 1e-14 * size)
         return Leaf(AllOrNothing(False)) if section is None else section
 
-    def place(unit: Array) -> Array:
+    def embed(unit: Array) -> Array:
         return origin + unit @ edges.T
 
     def tangents(unit: Array) -> Array:
         return np.broadcast_to(edges, (len(unit), *edges.shape))
 
-    return Leaf(Behind(Pulled(wall, place, tangents), rectangle, size))
+    return Leaf(Behind(Pulled(wall, embed, tangents), rectangle, size))
 
 
 def _planar(tree: Tree, height: float, bounds: Array) -> Planar | None:
