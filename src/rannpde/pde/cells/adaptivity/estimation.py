@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class CellsEstimator:
         if self.in_time:
             return ERROR_SHARE * change * self._gain_in_time(change)
         if self.nonlinear_line:  # on a line residuals do not show how errors grow, and one more iteration is cheap
-            return change
+            return max(change, self._amplified_rounding())
         if self.singular:  # pollution by a corner is the same in all iterations that resolve it equally well
             return self.tuning.singular_estimator_factor * change
         at_rounding = [one.difference for one in self.iterations if self.at_rounding(one)]
@@ -75,6 +76,19 @@ class CellsEstimator:
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         # near rounding, residuals say nothing about errors
         return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor))
+
+    def _amplified_rounding(self) -> float:
+        """Return the difference that the rounding of the last two iterations may cause, 0 where it is not rounding.
+
+        Of two iterations with residuals at rounding level, the difference over the larger residual is what the problem
+        amplifies rounding by. The largest such ratio so far counts: a single difference may be small by chance.
+        """
+        ratios, largest = [], 0.0
+        for before, now in pairwise(self.iterations):
+            largest = max(before.residual, now.residual)
+            rounded = self.at_rounding(before) and self.at_rounding(now)
+            ratios.append(now.difference / largest if rounded and largest > 0 else 0.0)
+        return largest * max(ratios) if ratios[-1] > 0 else 0.0
 
     def corrected(self, estimate: float) -> float:
         """Return the estimate of the previous iteration, raised where the last one, with no larger residual, differs by
