@@ -242,6 +242,12 @@ def test_placed_features_follow_a_front():
     problem = zoo("burgers", viscosity=0.03)
     placed = found(problem, 0.05, width=200, placement="placed")
     assert worst(placed) < 0.02
+
+
+@pytest.mark.slow
+def test_placed_features_are_better_than_uniform_ones_at_a_front():
+    problem = zoo("burgers", viscosity=0.03)
+    placed = found(problem, 0.05, width=200, placement="placed")
     with pytest.warns(ConvergenceWarning):
         uniform = found(problem, 1e-3, width=200, scale=2.0, placement="uniform")
     assert worst(placed) < 0.2 * worst(uniform)

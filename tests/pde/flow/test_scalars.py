@@ -27,7 +27,7 @@ def stated(heat, conditions, momentum=STEADY):
     return rp.Problem([*momentum, heat], rp.Box(x=(0, 1), y=(0, 1)), {"walls": WALLS, **conditions}, fields=fields)
 
 
-@pytest.mark.parametrize("seed", range(draws(2, 10)))
+@pytest.mark.parametrize("seed", range(draws(1, 10)))
 def test_made_solutions(seed):
     """Buoyancy in any direction, reactions, conditions of all kinds, cut cells, units: right, or not converged."""
     shape, unit, tol = SETTINGS[seed]

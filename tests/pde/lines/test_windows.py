@@ -31,6 +31,7 @@ def test_second_order_in_time_carries_the_velocity():
     assert solution.errors()["u"] < 1e-4
 
 
+@pytest.mark.slow
 def test_windows_are_taken_where_one_basis_is_too_narrow():
     problem = zoo("burgers", viscosity=0.03)
     # a limit below what the whole interval wants at this tolerance, above what a quarter of it does

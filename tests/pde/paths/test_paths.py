@@ -304,7 +304,7 @@ def control_problems(count, rng):
 
 
 def test_control_problems_in_any_units():
-    method, count = rp.Paths(steps=8, width=8, training=1500, paths=1024), 12
+    method, count = rp.Paths(steps=8, width=8, training=1500, paths=1024), draws(6, 12)
     found = [(quick(problem, at, 1, method), exact) for problem, at, exact in control_problems(count, rng=3)]
     assert sum(contains(one, exact) for one, exact in found) >= binom.ppf(1e-4, count, 0.95)
     assert all(contains(one, exact, 1.0) for one, exact in found)

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import j0, jn_zeros, jv
 
 import rannpde as rp
+from draws import some
 from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
 from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.evolution import modal_problem
@@ -48,7 +49,7 @@ def _between(x, t, centre, low, high, sign, start):
     return (gauss(x - centre + n * period) + sign * gauss(2 * low - x - centre + n * period)).sum(axis=0)
 
 
-@pytest.mark.parametrize(("seed", "d", "cold"), [(0, 2, True), (1, 2, False), (2, 3, True)])
+@pytest.mark.parametrize(("seed", "d", "cold"), some([(1, 2, False), (0, 2, True), (2, 3, True)], 2))
 def test_heat_from_a_gaussian_is_the_sum_of_its_images(seed, d, cold):
     """Boxes in random units, cold or insulated walls; the maximum principle bounds the largest error."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from draws import draws
 from rannpde import On
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.bounds import energy_bound
@@ -49,7 +50,7 @@ def unit_square(hanging):
 @pytest.mark.parametrize("hanging", [False, True])
 def test_the_bound_holds_for_smooth_solutions(degree, hanging):
     problem = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), {"rim": On("boundary", f"u = {SMOOTH}")})
-    for seed in range(3):
+    for seed in range(draws(1, 3)):
         assert 1.0 <= effectivity(problem, slopes, unit_square(hanging), degree, seed=seed) < 10
 
 

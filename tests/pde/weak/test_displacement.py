@@ -31,7 +31,7 @@ def judged_as_vector(equations: tuple[str, ...], lam: float = 1.25, mu: float = 
     return is_displacement(weak_formulation(Problem(list(equations), box, held, {"lam": lam, "mu": mu}, **settings)))
 
 
-@pytest.mark.parametrize("rng", seeds("elastic bodies", 2, 40))
+@pytest.mark.parametrize("rng", seeds("elastic bodies", 1, 40))
 def test_elastic_bodies_of_any_stiffness_and_unit_are_recognised(rng: int) -> None:
     generator = np.random.default_rng(rng)
     mu = float(10 ** generator.uniform(-6, 9))

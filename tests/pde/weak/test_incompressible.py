@@ -9,12 +9,12 @@ import pytest
 import sympy
 
 import rannpde as rp
+from draws import draws, some
 from rannpde import On
 from rannpde.pde.weak.form import StiffnessPart, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation
 from rannpde.pde.weak.stiff_strains import IteratedPenalty
-from tests.draws import draws
 
 PLACE = np.array([[0.6, 0.5]])
 
@@ -42,7 +42,7 @@ def cylinder(ratio, inner=0.5, outer=1.0, shear=1.0, pressure=1.0):
     return rp.Problem(BALANCE, quarter, conditions, constants, exact={"u": f"{shape}*x", "v": f"{shape}*y"})
 
 
-@pytest.mark.parametrize("ratio", [0.3, 0.49, 0.4999, 0.49999])
+@pytest.mark.parametrize("ratio", some([0.3, 0.49, 0.4999, 0.49999], 2))
 def test_a_thick_cylinder_does_not_lock(ratio):
     solution = rp.solve(cylinder(ratio), tol=1e-3, method="weak")
     assert solution.converged
@@ -92,7 +92,7 @@ def random_body(seed):
     return problem, float(10 ** rng.uniform(-7, -3))
 
 
-@pytest.mark.parametrize("seed", range(draws(2, 12)))
+@pytest.mark.parametrize("seed", range(draws(1, 12)))
 @pytest.mark.parametrize("drawn", [random_cylinder, random_body])
 def test_rounding_of_stiff_strains_counts_no_more(drawn, seed):
     problem, tol = drawn(seed)
@@ -101,6 +101,7 @@ def test_rounding_of_stiff_strains_counts_no_more(drawn, seed):
     assert max(solution.errors().values()) <= tol
 
 
+@pytest.mark.slow
 def test_a_tolerance_of_six_digits():
     """The matrix of which all strains have their stiffness leaves 1.3e-5, shared by all solutions."""
     solution = rp.solve(cylinder(0.4999), tol=1e-6, method="weak", seconds=100)

@@ -11,7 +11,7 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
-from draws import draws
+from draws import draws, some
 from rannpde import On
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.basis import HiddenLayer
@@ -21,7 +21,7 @@ from rannpde.pde.weak.solver import WeakDiscretisation
 
 X, Y = sympy.symbols("x y")
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
-DRAWS = int(os.environ.get("RANNPDE_INTERFACE_DRAWS", draws(2, 4)))
+DRAWS = int(os.environ.get("RANNPDE_INTERFACE_DRAWS", draws(1, 4)))
 
 
 def inclusion(contrast, centre=(0.1, -0.05), radius=0.4):
@@ -68,7 +68,7 @@ def manufactured(generator):
     return rp.Problem(equation, domain, conditions, exact={"u": exact}), f"{kind}, {contrast:.1e}, {scale:.1e}"
 
 
-@pytest.mark.parametrize("contrast", [1e-3, 0.2, 1e4])
+@pytest.mark.parametrize("contrast", some([1e-3, 0.2, 1e4], 2))
 def test_a_disc_in_a_uniform_field(contrast):
     solution = rp.solve(inclusion(contrast), tol=1e-4, method="weak")
     assert solution.converged

@@ -10,7 +10,7 @@ import sympy as sp
 from scipy.optimize import brentq
 
 import rannpde as rp
-from draws import draws
+from draws import draws, some
 from rannpde import On
 from rannpde.pde.monitor import Status
 from rannpde.pde.statement.divergence import NoDivergenceForm
@@ -62,7 +62,7 @@ def manufactured(seed):
     return rp.Problem(equation, domain, conditions, exact={"u": str(exact)}), float(10 ** rng.uniform(-9, -2))
 
 
-@pytest.mark.parametrize("seed", range(draws(4, 10)))
+@pytest.mark.parametrize("seed", range(draws(2, 10)))
 def test_random_equations_with_known_solutions(seed):
     problem, tol = manufactured(seed)
     solution = rp.solve(problem, tol=tol, method="weak")
@@ -93,7 +93,7 @@ def block(width, height, stretch, lam, mu, *, clamped):
     return rp.Problem([f"div({p}, {q}) = 0", f"div({r}, {s}) = 0"], rp.Box(x=(0, width), y=(0, height)), conditions)
 
 
-@pytest.mark.parametrize(("scale", "stretch", "lam", "mu"), [(1.0, 0.5, 10.0, 1.0), (0.013, 0.9, 2.3, 4.1)])
+@pytest.mark.parametrize(("scale", "stretch", "lam", "mu"), some([(0.013, 0.9, 2.3, 4.1), (1.0, 0.5, 10.0, 1.0)], 1))
 def test_a_block_that_slides_is_stretched_uniformly(scale, stretch, lam, mu):
     solution = rp.solve(block(2 * scale, scale, stretch, lam, mu, clamped=False), tol=1e-3)
     # σ_yy = 0: μ (b - 1/b) + λ log(a b) / b with the stretches a, b
