@@ -27,13 +27,16 @@ from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_fact
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
 
 SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
 """Factors of the next step within which the last one is repeated, so that its factorisations serve again: it may use
 half of the margin of safety, and a step that could be longer by no more than that margin stays."""
 LAST_STEP = SAFETY**-0.5
 """A step that reaches the end if it is lengthened by this factor, half of the margin of safety, is."""
+SLOW_CONVERGENCE = MUCH_SMALLER**0.5
+"""Contraction of Newton's method, half a digit per iteration, above which the next step gets a new Jacobian: a failure
+would cost the iterations up to it besides."""
 
 
 class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
@@ -65,6 +68,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         self.J: JacobianOperator | None = None
         self.series: Array | None = None
         self.last_h = self.h
+        self.contraction = 0.0  # of the last Newton iterations
 
     def _first_step(self) -> float:
         """From the sizes of y' and of its change along y' (Hairer, Nørsett & Wanner, II.4), for a method of order s."""
@@ -86,8 +90,10 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
     # ------------------------------------------------------------------------------------------------------ one step
 
     def _step_impl(self) -> tuple[bool, str | None]:
-        fresh = False
+        fresh = failed = False
         floor = 10.0 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
+        if self.contraction > SLOW_CONVERGENCE:
+            self.J = None
         while True:
             h = min(self.h, self.max_step, abs(self.t_bound - self.t))
             if h < floor:
@@ -96,13 +102,14 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             if rest < LAST_STEP * h and rest <= self.max_step:
                 h = rest
             if self.J is None:
-                self.J, fresh = self.dynamics.jacobian(self.t, self.y), True
+                self.J, fresh = self._linearised(h), True
                 self.factors.clear()
                 self.njev += 1
             stages, finite = self._newton(h)
             if stages is None:
+                failed = True
                 if fresh or not finite:
-                    self.h = h * (0.25 if finite else self.control.shrink)
+                    self.h = h * (0.5 if finite else self.control.shrink)
                 if not fresh:
                     self.J = None
                 continue
@@ -112,8 +119,17 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             if error > self.tol:
                 self.h = h * min(max(factor, self.control.shrink), 0.8)
                 continue
-            self._accept(h, stages, series, min(factor, self.control.growth))
+            # where Newton's method has just failed with a longer step, it would fail again
+            self._accept(h, stages, series, min(factor, 1.0 if failed else self.control.growth))
             return True, None
+
+    def _linearised(self, h: float) -> JacobianOperator:
+        """The Jacobian in the middle of the step that is expected: nowhere in the step is it far off."""
+        if self.series is None:
+            return self.dynamics.jacobian(self.t, self.y)
+        middle = len(self.tableau) // 2
+        time = self.t + self.direction * h * self.tableau.nodes[middle]
+        return self.dynamics.jacobian(time, self.y + self._guess(h)[:, middle])
 
     def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
         self.y_old, self.series, self.last_h = self.y, series, h
@@ -132,7 +148,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         tableau, step = self.tableau, self.direction * h
         times = self.t + step * tableau.nodes
         Z = self._guess(h)
-        previous = np.inf
+        previous, self.contraction = np.inf, 0.0
         most, rounding, goal = (
             self.control.newton_iterations,
             self.control.rounding,
@@ -151,6 +167,8 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
                 return None, False
             if iteration:
                 rate = size / previous
+                if size > 10 * rounding:
+                    self.contraction = max(self.contraction, rate)
                 if size <= rounding or (rate < 1 and rate / (1 - rate) * size < goal):
                     return Z, True
                 if rate >= 1 and size <= 10 * rounding:
