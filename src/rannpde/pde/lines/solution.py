@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -18,6 +18,8 @@ from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.time.dynamics import Dynamics
 from rannpde.pde.time.trajectory import Trajectory
 
+PointEvaluation = Callable[[Component, Array, Array, Array, MultiIndex, int], Array]
+"""The signature of ``SemiDiscreteSystem.at``."""
 SERIES_DEGREE, SERIES_ROUNDING, SERIES_ERROR = 15, 2e-15, 1e-11
 """Degree of the polynomials that stand for a step in exported functions; relative size of coefficients left out, which
 are rounding; largest relative difference from the function itself, which boundary values that vary fast would leave."""
@@ -269,13 +271,20 @@ def _time_nodes() -> tuple[Array, Array]:
 
 
 def by_component(
-    system: SemiDiscreteSystem, trajectory: Trajectory, points: Array, derivatives: Sequence[MultiIndex]
+    system: SemiDiscreteSystem,
+    trajectory: Trajectory,
+    points: Array,
+    derivatives: Sequence[MultiIndex],
+    at: PointEvaluation | None = None,
 ) -> dict[MultiIndex, Array]:
-    """``SemiDiscreteSystem.derivatives`` by its method ``at``, field by field."""
+    """``SemiDiscreteSystem.derivatives`` by its method ``at``, or by another like it, field by field.
+
+    Derivatives that differ in time only follow one another.
+    """
     states: dict[int, Array] = {}  # of each order in time, shared by the fields
     values = {index: np.empty((len(points), len(system.evolution.orders))) for index in derivatives}
-    times = points[:, 0]
-    for index, result in values.items():
+    times, evaluate = points[:, 0], at or system.at
+    for index in sorted(values, key=lambda index: index[1:]):
         for k, (name, order) in enumerate(system.evolution.orders.items()):
             # the component of the highest level that helps, differentiated in time for the rest
             level = min(index[0], order - 1)
@@ -283,7 +292,7 @@ def by_component(
             if rest not in states:
                 states[rest] = trajectory(times, rest)
             component = Component(name, level)
-            result[:, k] = system.at(component, times, states[rest], points[:, 1:], index[1:], index[0])
+            values[index][:, k] = evaluate(component, times, states[rest], points[:, 1:], index[1:], index[0])
     return values
 
 

@@ -20,7 +20,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import require
 from rannpde.network.export import one_layer
 from rannpde.network.network import pack_features
-from rannpde.pde.lines.features.basis import FeatureBasis, build_basis
+from rannpde.pde.lines.features.basis import FeatureBasis, build_basis, feature_table
 from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, constraints_of
 from rannpde.pde.statement.expression import Jet
@@ -30,6 +30,8 @@ from rannpde.pde.time.trajectory import Trajectory
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 """The arrays of a file."""
+FEW_COLUMNS = 3
+"""Columns, the stages of the method of lowest order, up to which products of matrix and vector take half the time."""
 SCALING = ("centre", "halfwidth")
 """Of the coordinates, which features that are exported together share."""
 
@@ -95,7 +97,7 @@ class Galerkin:
                 parts[component] = basis.coefficients(states[self.slices[component]], data), data
             coefficients, data = parts[component]
             values, lifting = basis.values(jet.index[1:])
-            values_of[jet] = values @ coefficients
+            values_of[jet] = _product(values, coefficients)
             if len(data):
                 values_of[jet] += lifting @ data
         return values_of
@@ -116,7 +118,7 @@ class Galerkin:
                 value = next(values)
                 if value.ndim or value != 0.0:  # an equation in divergence form may have no source
                     with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
-                        result[block] += test @ np.broadcast_to(value, (test.shape[1], len(times)))
+                        result[block] += _product(test, np.broadcast_to(value, (test.shape[1], len(times))))
         return result
 
     def jacobian(self, time: float, state: Array) -> DenseJacobian:
@@ -205,7 +207,7 @@ class Galerkin:
         self, trajectory: Trajectory, points: Array, derivatives: Sequence[MultiIndex]
     ) -> dict[MultiIndex, Array]:
         """∂^α of every field along a trajectory at points (M, n)."""
-        return by_component(self, trajectory, points, derivatives)
+        return by_component(self, trajectory, points, derivatives, _PointValues(self, points[:, 1:]))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of the bases, for a file."""
@@ -225,15 +227,7 @@ class Galerkin:
         self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
     ) -> Array:
         """(M,): a space derivative of a component from states (n, M); ``order`` is that of boundary data in time."""
-        basis = self.bases[component.field]
-        distinct, rows = np.unique(points, axis=0, return_inverse=True)
-        if 2 * len(distinct) <= len(points):  # points at several times each: features are evaluated once for all
-            values, lifting = (part[rows.ravel()] for part in basis.at(distinct, index))
-        else:
-            values, lifting = basis.at(points, index)
-        data = basis.data(times, order)
-        result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
-        return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+        return _PointValues(self, points)(component, times, states, points, index, order)
 
     def plain_layer(self) -> tuple[str, Array, Array, Array, Array]:
         """Activation, weights (d, N), biases (N,), centre and halfwidth (d,): the features of all fields, side by side.
@@ -276,6 +270,53 @@ class Galerkin:
         nodes, jets = next(iter(self.bases.values())).rule.nodes, self.jet_values(times, states)
         known = self.evolution.known(times[None, :], nodes[:, :, None])
         return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
+
+
+class _PointValues:
+    """``Galerkin.at`` at fixed points (M, d): features that fields or time derivatives share are evaluated once."""
+
+    def __init__(self, system: Galerkin, points: Array) -> None:
+        self.system, self.points = system, points
+        self.rows: Array | None = None
+        whole = points[:, 0] if points.shape[1] == 1 else points
+        distinct, rows = np.unique(whole, axis=0, return_inverse=True)
+        if 2 * len(distinct) <= len(points):  # points at several times each
+            self.points, self.rows = distinct.reshape(-1, points.shape[1]), rows.ravel()
+        self.index: MultiIndex | None = None
+        self.tables: dict[int, Array] = {}  # of features, by their identity, for the last index
+        self.values: dict[int, tuple[Array, Array]] = {}  # of bases, likewise
+
+    def __call__(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        basis = self.system.bases[component.field]
+        if index != self.index:
+            self.index, self.tables, self.values = index, {}, {}
+        design = self.tables.get(id(basis.features))
+        if design is None:
+            design = self.tables[id(basis.features)] = feature_table(basis.features, self.points, index)
+        data = basis.data(times, order)
+        own = basis.coefficients(states[self.system.slices[component]], data)
+        if len(times) and (times == times[0]).all():  # one time has one coefficient for each feature
+            single = design @ (basis.weights @ own[:, 0] + basis.lifting @ data[:, 0])
+            return single if self.rows is None else single[self.rows]
+        if id(basis) not in self.values:
+            self.values[id(basis)] = design @ basis.weights, design @ basis.lifting
+        values, lifting = self.values[id(basis)]
+        if self.rows is not None:
+            values, lifting = values[self.rows], lifting[self.rows]
+        result = np.einsum("mr,rm->m", values, own)
+        return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+
+
+def _product(matrix: Array, columns: Array) -> Array:
+    """matrix (m, n) times columns (n, s): so few one by one, since a product of matrices begins by copying them."""
+    if columns.shape[1] > FEW_COLUMNS:
+        return matrix @ columns
+    result = np.empty((columns.shape[1], len(matrix)))
+    for row, column in zip(result, columns.T, strict=True):
+        np.dot(matrix, column, out=row)
+    return result.T
 
 
 def _unit(axis: int, dim: int) -> tuple[int, ...]:
