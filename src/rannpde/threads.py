@@ -6,6 +6,7 @@ back would leave it wherever the last one found it; so the first to come sets it
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,16 @@ class _Shared:
 
 
 _SHARED = _Shared()
+_HOME = os.getpid()
+
+
+def forked() -> bool:
+    """Whether this process was forked after the library was loaded.
+
+    The threads of OpenMP stay behind in the parent: to use them here hangs for ever (finufft) or ends the process
+    (numba), so that a forked process works with one thread.
+    """
+    return os.getpid() != _HOME
 
 
 @contextmanager

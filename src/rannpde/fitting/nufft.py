@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
-from rannpde.network.kernels import forked
+from rannpde.threads import forked
 
 NUFFT_TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""

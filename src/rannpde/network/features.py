@@ -22,7 +22,6 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.errors import finite_array, finite_points, positive_integer, positive_number, reject, require
 from rannpde.network.activations import Activation, as_activation
-from rannpde.network.kernels import REDUCTION_LIMIT, cosine_sine_block
 from rannpde.network.laws import WeightLaw
 
 
@@ -244,6 +243,8 @@ class FourierFeatures(RidgeLayer):
         return 2
 
     def _fill(self, scaled: Array, order: int, out: Array) -> None:
+        from rannpde.network.kernels import REDUCTION_LIMIT, cosine_sine_block  # heavy: compiled by numba
+
         reach = np.abs(scaled).max(axis=0, initial=0.0) @ np.abs(self.weights).max(axis=1, initial=0.0)
         if reach + 2 * pi < REDUCTION_LIMIT:
             cosine_sine_block(scaled, self.weights, self.phases, 1 / sqrt(self.width), float(order % 4), out)

@@ -7,7 +7,6 @@ unit in the last place while |z| < 1e6; beyond that the caller must reduce the a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numba
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.threads import forked
 
 REDUCTION_LIMIT = 1e6
 """Largest argument that the two parts of π/2 below reduce to full accuracy."""
@@ -31,18 +31,8 @@ _OPTIONS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
 }
-_HOME = os.getpid()
 
 Kernel = Callable[[Array, Array, Array, float, float, Array], None]
-
-
-def forked() -> bool:
-    """Whether this process was forked after the library was loaded.
-
-    The threads of OpenMP stay behind in the parent: to use them here hangs for ever (finufft) or ends the process
-    (numba), so that a forked process works with one thread.
-    """
-    return os.getpid() != _HOME
 
 
 def cosine_sine_block(

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import griddata
-from scipy.ndimage import gaussian_filter, maximum_filter
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains.domain import Ball, Domain
@@ -173,6 +171,8 @@ def _inverse_on_grid(values: Array, steps: list[float], size: float, every: int)
 
 def _largest_near(inverse: Array, dim: int, every: int) -> Array:
     """The largest value around each point of the grid of 1/ℓ."""
+    from scipy.ndimage import maximum_filter  # heavy, and only this method needs it
+
     finer = DATA_REFINEMENT[dim] // every
     return maximum_filter(inverse, size=finer + 1, mode="nearest")[(slice(None, None, finer),) * dim].ravel()
 
@@ -197,11 +197,15 @@ def from_nodes(space: Domain, points: Array, inverse: Array, tuning: LinesTuning
     if space.dim == 1:
         order = np.argsort(points[:, 0])
         return smoothed(space, np.interp(grid[:, 0], points[order, 0], inverse[order]), tuning)
+    from scipy.interpolate import griddata
+
     return smoothed(space, griddata(points, inverse, grid, method="nearest"), tuning)
 
 
 def smoothed(space: Domain, inverse: Array, tuning: LinesTuning) -> Resolution:
     """A smooth upper envelope: the maximum over a neighbourhood, then a moving mean of the same width."""
+    from scipy.ndimage import gaussian_filter, maximum_filter
+
     grid = tuning.grid[space.dim - 1]
     reach = max(1, grid // 200)
     shaped = maximum_filter(inverse.reshape((grid,) * space.dim), size=2 * reach + 1, mode="nearest")

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Box
@@ -77,7 +76,8 @@ def _of_grid(interval: Box, fields: Iterable[Array], axis: int, tuning: LinesTun
         own = _largest(inverse.reshape(value.shape), axis)
         largest = own if largest is None else np.maximum(largest, own)
     assert largest is not None  # every evolution has initial values
-    largest = np.maximum(maximum_filter1d(largest, 3), 4.0 / size)
+    before, after = np.append(largest[0], largest[:-1]), np.append(largest[1:], largest[-1])
+    largest = np.maximum.reduce([before, largest, after, np.full_like(largest, 4.0 / size)])
     points = np.linspace(lower, upper, len(largest))
     return smoothed(interval, np.interp(np.linspace(lower, upper, grid), points, largest), tuning)
 
