@@ -37,7 +37,7 @@ def test_derivatives_are_limits_of_differences(features, index):
 
 
 @given(st.integers(1, 4), st.lists(st.integers(0, 3), min_size=1, max_size=4), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_fourier_derivatives_in_closed_form(dim, orders, seed):
     """∂^α cos(w·z + b) = w^α cos(w·z + b + |α| π/2), and the same for sin; the constant has none."""
     index = tuple((orders * dim)[:dim])

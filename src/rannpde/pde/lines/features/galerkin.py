@@ -25,13 +25,14 @@ from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, constraints_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.time.dynamics import DenseJacobian
+from rannpde.pde.time.tableau import stages_for
 from rannpde.pde.time.trajectory import Trajectory
 
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 """The arrays of a file."""
-FEW_COLUMNS = 3
-"""Columns, the stages of the method of lowest order, up to which products of matrix and vector take half the time."""
+LEAST_STAGES = stages_for(1.0)
+"""The stages of the method of lowest order; for as many columns, products of matrix and vector take half the time."""
 SCALING = ("centre", "halfwidth")
 """Of the coordinates, which features that are exported together share."""
 
@@ -311,7 +312,7 @@ class _PointValues:
 
 def _product(matrix: Array, columns: Array) -> Array:
     """matrix (m, n) times columns (n, s): so few one by one, since a product of matrices begins by copying them."""
-    if columns.shape[1] > FEW_COLUMNS:
+    if columns.shape[1] > LEAST_STAGES:
         return matrix @ columns
     result = np.empty((columns.shape[1], len(matrix)))
     for row, column in zip(result, columns.T, strict=True):
