@@ -17,6 +17,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.evolution import Component, NotAnEvolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
 
 EPS = np.finfo(float).eps
@@ -340,3 +341,27 @@ def test_mode_blocks_are_the_jacobian_of_constant_coefficients():
     change = system.rates(np.zeros(1), (state + other)[:, None])[:, 0] - system.rates(np.zeros(1), state[:, None])[:, 0]
     solve = system.jacobian(0.0, state).shifted(10.0)
     assert solve(10.0 * other - change) == pytest.approx(other, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("space", "names"), [({"x": (-1, 2)}, "x"), ({"x": (-1, 2), "y": (0, 0.7)}, "xy")], ids=["features", "tensor"]
+)
+def test_points_of_one_time_are_evaluated_like_those_of_many(space, names):
+    """One state for all points takes another order of products; boundary values that move are part of it."""
+    exact = "exp(-t)*(" + " + ".join(f"sin({k + 1}*{name})" for k, name in enumerate(names)) + ")"
+    source = "exp(-t)*(" + " + ".join(f"{(k + 1) ** 2 - 1}*sin({k + 1}*{name})" for k, name in enumerate(names)) + ")"
+    problem = Problem(
+        f"u_t = laplace(u) + {source}",
+        SpaceTime(t=(0, 0.4), **space),
+        {"t=0": f"u = {exact.replace('exp(-t)', '1')}", "boundary": f"u = {exact}"},
+        exact={"u": exact},
+    )
+    solution = solve(problem, tol=1e-4, method="lines").function
+    points = problem.domain.sample(200, rng=3)
+    points[:, 0] = 0.3
+    mixed = np.concatenate([points, problem.domain.sample(50, rng=4)])
+    for index in [(0, *(0,) * len(names)), (1, *(0,) * len(names)), (0, *(2,) * len(names))]:
+        one, many = solution.derivative(points, index), solution.derivative(mixed, index)[: len(points)]
+        # the sums are those of features divided by singular values down to 1e-9, in another order
+        np.testing.assert_allclose(one, many, rtol=0, atol=1e-9 * np.abs(many).max())
+    assert np.abs(solution(points) - problem.exact_solution(points)).max() < 1e-3

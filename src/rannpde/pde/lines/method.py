@@ -215,7 +215,8 @@ class Lines:
     def _solution(self, problem: Problem, result: LinesResult, monitor: Monitor, why: str) -> Solution:
         solution = result.best
         system, trajectory = solution.segments[0].system, solution.segments[0].trajectory
-        growth = float(system.fastest_growth(trajectory.times[0], system.initial_state()))
+        first = trajectory.times[0]
+        growth = float(system.fastest_growth(first, trajectory(np.array([first]))[:, 0]))
         history = LinesHistory(result.iterations, growth, solution.events, None if solution.whole else solution.end)
         _warn_of_growth(result, growth)
         losses, held_out = _residuals(problem, solution, HURRIED if result.status.by_caller else HELD_OUT)

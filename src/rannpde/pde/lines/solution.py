@@ -284,13 +284,16 @@ def by_component(
     states: dict[int, Array] = {}  # of each order in time, shared by the fields
     values = {index: np.empty((len(points), len(system.evolution.orders))) for index in derivatives}
     times, evaluate = points[:, 0], at or system.at
+    moments, rows = np.unique(times, return_inverse=True)
     for index in sorted(values, key=lambda index: index[1:]):
         for k, (name, order) in enumerate(system.evolution.orders.items()):
             # the component of the highest level that helps, differentiated in time for the rest
             level = min(index[0], order - 1)
             rest = index[0] - level
             if rest not in states:
-                states[rest] = trajectory(times, rest)
+                own = trajectory(moments, rest)
+                # one state for all points has no stride
+                states[rest] = np.broadcast_to(own, (len(own), len(times))) if len(moments) == 1 else own[:, rows]
             component = Component(name, level)
             values[index][:, k] = evaluate(component, times, states[rest], points[:, 1:], index[1:], index[0])
     return values
