@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from draws import covering
+from draws import covering, some
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate, sobolev_norm
 from rannpde.domains.norms import derivative_indices
 from rannpde.errors import InputError
@@ -136,7 +136,7 @@ def test_first_part_of_both_corollaries_is_the_theorem(medium, flow):
         navier_stokes_approximation(flow[0], other, GAS)
 
 
-@pytest.mark.parametrize(("p", "q"), [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize(("p", "q"), some([(1, 1), (0, 0), (1, 0)], 1))
 def test_the_theorem_with_its_extension_bounds_that_of_the_continued_function(p, q):
     """C_Ω and the norm of u, against the norm of ũ itself; with one derivative too few the operator refuses."""
     domain, reflection = SpaceTime(t=(0, 1), x=(-1, 1)), Reflection(2, 1.0)
@@ -181,7 +181,7 @@ def test_porous_medium_corollary_on_a_true_solution(medium):
         assert bound.difference < bound.from_variance < bound.corrected < bound.printed
 
 
-@pytest.mark.parametrize("exponent", [1.5, 2.5, 3, 4.25])
+@pytest.mark.parametrize("exponent", some([1.5, 2.5, 3, 4.25], 2))
 def test_the_coefficient_holds_for_every_exponent(medium, exponent):
     """∫ |𝓝(u_N) - 𝓝(u)|² ≤ c ‖e‖² is no matter of probability; powers that are no polynomials need u_N > 0."""
     features = RandomFeatures.sample(width=25, law=Gaussian(1.5), rng=0, domain=MEDIUM, constant=True)
@@ -196,7 +196,7 @@ def test_the_coefficient_holds_for_every_exponent(medium, exponent):
             porous_medium_corollary(medium, negative, MEDIUM, 0.5, exponent=exponent, variance=1.0)
 
 
-@pytest.mark.parametrize(("gamma", "alpha"), [(0.0, 0.0), (2.0, 1.0)])
+@pytest.mark.parametrize(("gamma", "alpha"), some([(2.0, 1.0), (0.0, 0.0)], 1))
 def test_navier_stokes_corollary_on_a_true_solution(flow, gamma, alpha):
     network = paired_network(flow[0].network(100, rng=1), flow[1].network(100, rng=2))
     known = {"variance": 1e4, "theorem": 1e9}

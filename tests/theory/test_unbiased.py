@@ -47,8 +47,7 @@ def law_for(d):
 # ------------------------------------------------------------------------------------------------ reconstruction
 
 
-@pytest.mark.parametrize("name", ["tanh", "sigmoid", "cos", "gaussian"])
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize(("name", "dim"), covering(["tanh", "sigmoid", "cos", "gaussian"], [2, 3]))
 def test_dual_of_the_transform_is_the_function(name, dim):
     """u = R†R_ψ u by a deterministic rule; what is left beyond |w| = 8 is of order 8^(n-k) ≤ 8^-8."""
     points = np.random.default_rng(0).uniform(-1, 1, (3, dim))
@@ -78,7 +77,7 @@ def test_dual_transform_by_sobol_points():
 
 @pytest.mark.parametrize(
     ("name", "d", "law"),
-    [("tanh", 1, LAW), ("sigmoid", 1, LAW), ("cos", 1, LAW), ("gaussian", 1, LAW), ("tanh", 2, law_for(2))],
+    some([("tanh", 1, LAW), ("sigmoid", 1, LAW), ("cos", 1, LAW), ("gaussian", 1, LAW), ("tanh", 2, law_for(2))], 3),
 )
 def test_mean_is_the_function_with_its_derivatives(name, d, law):
     """At 100 points the mean over 400 seeds is within 4 standard errors, and so is that of ∂_t ∂_x.

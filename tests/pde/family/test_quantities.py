@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import rannpde as rp
-from draws import draws
+from draws import draws, some
 from rannpde.pde.family.adaptive import Sample, interpolate_adaptively
 from rannpde.pde.family.optimum import optimise
 from rannpde.pde.family.polynomial import ParameterPolynomial
@@ -149,7 +149,7 @@ def test_the_sampler_on_a_sheared_normal_law():
     assert 0.2 < chain.acceptance < 0.9
 
 
-@pytest.mark.parametrize("law", [stats.norm(0, 0.02), stats.laplace(0, 0.02), stats.t(3, 0, 0.02), 0.02])
+@pytest.mark.parametrize("law", some([stats.norm(0, 0.02), stats.laplace(0, 0.02), 0.02, stats.t(3, 0, 0.02)], 2))
 def test_the_posterior_of_a_linear_model(law):
     """Of Gaussian noise the posterior is known; heavy tails must not spoil the others."""
     x = np.linspace(0, 1, 60)

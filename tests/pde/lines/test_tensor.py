@@ -406,7 +406,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", some(WHOLE, 6))
 def test_tolerance_is_kept_and_the_estimate_is_honest(name):
     make, tol = WHOLE[name]
     solution = solve(make(), tol=tol, rng=1, method=BY_PRODUCTS)

@@ -244,7 +244,7 @@ def random_problem(seed):
             return problem_of(carried, u, bounds), u, bounds, tol
 
 
-@pytest.mark.parametrize("seed", seeds("varying", 4, 60))
+@pytest.mark.parametrize("seed", seeds("varying", 2, 60))
 def test_random_problems_are_within_their_estimates(seed):
     problem, u, bounds, tol = random_problem(seed)
     solution = rp.solve(problem, tol=tol, method=rp.Trefftz())
