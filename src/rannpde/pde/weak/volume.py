@@ -95,8 +95,8 @@ class VolumeIntegrals:
         loads[rows] = np.matmul(tested, found.whole.load).transpose(0, 2, 1) * volume[:, None, None]
         for row, here in zip(np.flatnonzero(found.cut), found.parts, strict=True):
             cell = int(found.cells[row])
-            values, weights = self.functions.part_table(cell)[:, 0], self.mesh.parts[cell].weights
-            loads[row] = (values.T @ (weights[:, None] * here.load)).T
+            values, weights = self.functions.integrand_table(cell)[:, 0], self.mesh.parts[cell].weights
+            loads[row] = self.functions.combined(cell, (values.T @ (weights[:, None] * here.load)).T, (1,))
         return loads
 
     def matrices(self, found: VolumeCoefficients, rows: Array) -> Array:
@@ -110,9 +110,10 @@ class VolumeIntegrals:
             matrix[~cut] = self._whole_matrices(found.cells[own], here)
         for number in np.flatnonzero(cut):
             cell, here = int(found.cells[rows[number]]), found.parts[found.place[rows[number]]]
-            table, weights = self.functions.part_table(cell)[None], self.mesh.parts[cell].weights[None]
+            table, weights = self.functions.integrand_table(cell)[None], self.mesh.parts[cell].weights[None]
             values, slopes = table[:, :, 0], np.moveaxis(table[:, :, 1:], 2, 0)
-            matrix[number] = _integrated(_parts_of(here, lambda array: array[None]), weights, values, slopes)[0]
+            own = _integrated(_parts_of(here, lambda array: array[None]), weights, values, slopes)[0]
+            matrix[number] = self.functions.combined(cell, own, (1, 3))
         return matrix
 
     def _whole_matrices(self, cells: Array, found: EllipticCoefficients) -> Array:
