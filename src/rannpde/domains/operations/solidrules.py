@@ -23,7 +23,7 @@ from rannpde.domains.boundary.solids import tree_bounds, tree_leaves
 from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.domain import Box, Domain
 
-SAMPLES = 5
+WALL_GRID = 5
 """Along each coordinate, points at which the slopes of walls are looked at in a box."""
 STEEP = 0.2
 """Least slope of a wall along the third coordinate, over its largest one, for a piece without halving: a larger one
@@ -100,7 +100,7 @@ class SolidClipper:
     @cached_property
     def _unit(self) -> Array:
         """Points (S³, 3) of a grid of [0, 1]³."""
-        nodes = np.linspace(0.0, 1.0, SAMPLES)
+        nodes = np.linspace(0.0, 1.0, WALL_GRID)
         return np.stack([axis.ravel() for axis in np.meshgrid(nodes, nodes, nodes, indexing="ij")], axis=1)
 
     def inside(self, points: Array) -> Array:
@@ -111,7 +111,7 @@ class SolidClipper:
         """Slopes (M, 3) of a wall beside it in a box (3, 2), which may be flat; None where it does not meet the box."""
         lengths = box[:, 1] - box[:, 0]
         value, slope = wall.both(box[:, 0] + lengths * self._unit)
-        reach = 0.5 * float(np.linalg.norm(lengths)) / (SAMPLES - 1)
+        reach = 0.5 * float(np.linalg.norm(lengths)) / (WALL_GRID - 1)
         steepest = float(np.linalg.norm(slope, axis=1).max())
         apart = (value > 0).all() or (value < 0).all()
         distance = np.abs(value) / max(steepest, 1e-300)
@@ -125,13 +125,13 @@ class SolidClipper:
 
     def turning(self, box: Array) -> float:
         """About the angle by which the normals of a wall turn in a box (3, 2), the largest of all walls."""
-        found = [0.0]
+        angles = [0.0]
         for wall in self.walls:
             slopes = self._near(wall, box)
             if slopes is not None:
                 normals = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
-                found.append(float(np.arccos(np.clip(normals @ normals.T, -1.0, 1.0)).max()))
-        return max(found)
+                angles.append(float(np.arccos(np.clip(normals @ normals.T, -1.0, 1.0)).max()))
+        return max(angles)
 
     def clip(self, box: Array, count: int) -> ClippedBox:
         """What the domain leaves of a box (3, 2) with ``count`` Gauss nodes along each direction of its pieces."""
@@ -171,7 +171,7 @@ class SolidClipper:
 
     def _monotone(self, box: Array, axes: Sequence[int], depth: int = DEPTH) -> Iterator[tuple[Array, int, list[Wall]]]:
         """Parts of a box with an axis along which no wall turns back in them, and the walls that meet them."""
-        near = [(wall, found) for wall in self.walls if (found := self._near(wall, box)) is not None]
+        near = [(wall, slopes) for wall in self.walls if (slopes := self._near(wall, box)) is not None]
         axis = _graph_axis([slope for _, slope in near], axes)
         if axis is None and depth:
             for half in _halves(box, axes):
@@ -191,9 +191,9 @@ class SolidClipper:
         for base, weights in self._squares(ends, flat, axis, count):
             heights, crossed = [], []
             for wall in walls:
-                found = _crossings(wall, base, axis, low, high)
-                if found is not None:
-                    heights.append(found)
+                crossings = _crossings(wall, base, axis, low, high)
+                if crossings is not None:
+                    heights.append(crossings)
                     crossed.append(wall)
             order = sorted(range(len(heights)), key=lambda k: float(heights[k].mean()))
             levels = [np.full(len(base), low), *(heights[k] for k in order), np.full(len(base), high)]
@@ -231,9 +231,9 @@ class SolidClipper:
         for wall, _, value in curves:
             placed = box.copy()
             placed[across] = value
-            found = self._near(wall, placed)
-            if found is not None:
-                near.append((wall, value, found))
+            slopes = self._near(wall, placed)
+            if slopes is not None:
+                near.append((wall, value, slopes))
         axis = _graph_axis([slope for _, _, slope in near], axes)
         if axis is None and depth:
             rest = [(wall, across, value) for wall, value, _ in near]
@@ -285,9 +285,9 @@ def _strips(
         levels = [np.full(count, box[second, 0]), np.full(count, box[second, 1])]
         for wall, value in near:
             line[:, across] = value
-            found = _crossings(wall, line, second, box[second, 0], box[second, 1])
-            if found is not None:
-                levels.append(found)
+            crossings = _crossings(wall, line, second, box[second, 0], box[second, 1])
+            if crossings is not None:
+                levels.append(crossings)
         levels.sort(key=lambda level: float(level.mean()))
         for bottom, top in itertools.pairwise(levels):
             half = 0.5 * (top - bottom)
@@ -304,15 +304,15 @@ def _strips(
 def _line_roots(wall: Wall, fixed: dict[int, float], axis: int, ends: Array) -> list[float]:
     """Where a wall meets a segment along an axis, its other coordinates fixed: between samples and turning points."""
 
-    def both(places: Array) -> tuple[Array, Array]:
-        points = np.empty((len(places), 3))
+    def both(coordinates: Array) -> tuple[Array, Array]:
+        points = np.empty((len(coordinates), 3))
         for a, coordinate in fixed.items():
             points[:, a] = coordinate
-        points[:, axis] = places
+        points[:, axis] = coordinates
         value, slope = wall.both(points)
         return value, slope[:, axis]
 
-    samples = np.linspace(ends[0], ends[1], 2 * SAMPLES)
+    samples = np.linspace(ends[0], ends[1], 2 * WALL_GRID)
     slopes = both(samples)[1]
     turns = np.flatnonzero(np.sign(slopes[:-1]) * np.sign(slopes[1:]) < 0)
     low, high = samples[turns], samples[turns + 1]
@@ -323,15 +323,15 @@ def _line_roots(wall: Wall, fixed: dict[int, float], axis: int, ends: Array) -> 
         low, high = np.where(right, low, middle), np.where(right, middle, high)
     samples = np.sort(np.concatenate([samples, 0.5 * (low + high)]))
     values = both(samples)[0]
-    found = []
+    roots = []
     for k in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
         start = np.empty((1, 3))
         for a, coordinate in fixed.items():
             start[:, a] = coordinate
         root = _crossings(wall, start, axis, samples[k], samples[k + 1])
         if root is not None:
-            found.append(float(root[0]))
-    return found
+            roots.append(float(root[0]))
+    return roots
 
 
 def _crossings(wall: Wall, base: Array, axis: int, low: float, high: float) -> Array | None:

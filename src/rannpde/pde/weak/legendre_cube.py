@@ -37,8 +37,8 @@ class LegendreCube:
         (a, b, c), order, width = grid.shape[:3], len(self._scale), self._cube.shape[3]
         planes, along = np.zeros((a, order, order, width)), self._legendre(grid[:, 0, 0, first])
         for (low, high), matrix in self._along(first):
-            places = (low, high) if second < third else (high, low)
-            planes[:, *places] = (along[:, : len(matrix)] @ matrix).reshape(a, len(low), width)
+            degrees = (low, high) if second < third else (high, low)
+            planes[:, *degrees] = (along[:, : len(matrix)] @ matrix).reshape(a, len(low), width)
         lines = np.matmul(self._legendre(grid[:, :, 0, second]), planes.reshape(a, order, -1))
         values = np.matmul(self._legendre(grid[..., third]), lines.reshape(a, b, order, width))
         return np.asarray(values.reshape(a * b * c, width))
@@ -48,12 +48,12 @@ class LegendreCube:
         one axis: of few degrees where the sum is large, since total degrees are bounded."""
         if axis not in self._layers:
             turned, order = np.moveaxis(self._cube, axis, 0), len(self._scale)
-            found = []
+            layers = []
             for total in range(min(2 * order - 1, self._total + 1)):
                 low = np.arange(max(0, total - order + 1), min(total, order - 1) + 1)
                 used = min(self._total - total + 1, order)
-                found.append(((low, total - low), turned[:used, low, total - low].reshape(used, -1)))
-            self._layers[axis] = found
+                layers.append(((low, total - low), turned[:used, low, total - low].reshape(used, -1)))
+            self._layers[axis] = layers
         return self._layers[axis]
 
     def _legendre(self, nodes: Array) -> Array:

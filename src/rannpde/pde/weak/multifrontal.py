@@ -151,7 +151,7 @@ class MultifrontalFactors:
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """The solution (n,) of the system, or of the transposed one; unknowns that take no part are zero."""
-        left, found = right.copy(), np.zeros_like(right)
+        left, solution = right.copy(), np.zeros_like(right)
         for front in self._fronts:
             if transposed:
                 half = solve_triangular(front.upper, left[front.pivots], trans=1, check_finite=False)
@@ -159,14 +159,14 @@ class MultifrontalFactors:
             else:
                 half = solve_triangular(front.lower, left[front.pivots][front.order], lower=True, check_finite=False)
                 left[front.rest] -= front.below @ half
-            found[front.pivots] = half
+            solution[front.pivots] = half
         for front in reversed(self._fronts):
             if transposed:
-                half = found[front.pivots] - front.below.T @ found[front.rest]
+                half = solution[front.pivots] - front.below.T @ solution[front.rest]
                 own = np.empty_like(half)
                 own[front.order] = solve_triangular(front.lower, half, lower=True, trans=1, check_finite=False)
             else:
-                half = found[front.pivots] - front.above @ found[front.rest]
+                half = solution[front.pivots] - front.above @ solution[front.rest]
                 own = solve_triangular(front.upper, half, check_finite=False)
-            found[front.pivots] = own
-        return found
+            solution[front.pivots] = own
+        return solution

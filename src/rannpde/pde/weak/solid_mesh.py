@@ -31,17 +31,17 @@ def solid_mesh(clipper: SolidClipper, tree: CellNode, finder: ConditionFinder, n
     clipped: dict[int, ClippedBox] = {}
     for leaf, box in enumerate(every):
         if clipper.meets(box):
-            found = clipper.clip(box, nodes)
-            inside[leaf] = len(found.weights) > 0
-            if inside[leaf] and not found.whole:
-                clipped[leaf] = found
+            left = clipper.clip(box, nodes)
+            inside[leaf] = len(left.weights) > 0
+            if inside[leaf] and not left.whole:
+                clipped[leaf] = left
     leaves = np.flatnonzero(inside)
     number = np.where(inside, np.cumsum(inside) - 1, -1)
     boxes, parts = every[leaves].copy(), {}
-    for leaf, found in clipped.items():
+    for leaf, left in clipped.items():
         cell = int(number[leaf])
-        parts[cell] = CutPart(found.points, found.weights)
-        lower, upper = found.points.min(axis=0), found.points.max(axis=0)
+        parts[cell] = CutPart(left.points, left.weights)
+        lower, upper = left.points.min(axis=0), left.points.max(axis=0)
         margin = CUT_BOX_MARGIN * (upper - lower)
         boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
         boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
@@ -118,14 +118,14 @@ def _flat_sides(
 ) -> list[tuple[int, int, float, Array]]:
     """Sides of leaves beside leaves outside, and at the ends of the tree: leaf, axis, outward sign, flat box."""
     pairs, axes, spans = touching
-    found = []
+    sides = []
     for column, sign in ((0, 1.0), (1, -1.0)):
         alone = np.flatnonzero(inside[pairs[:, column]] & ~inside[pairs[:, 1 - column]])
-        found += [(int(pairs[row, column]), int(axes[row]), sign, spans[row]) for row in alone]
+        sides += [(int(pairs[row, column]), int(axes[row]), sign, spans[row]) for row in alone]
     for axis in range(3):
         for end, sign in ((0, -1.0), (1, 1.0)):
             for leaf in np.flatnonzero(inside & (every[:, axis, end] == tree.bounds[axis, end])):
                 flat = every[leaf].copy()
                 flat[axis] = tree.bounds[axis, end]
-                found.append((int(leaf), axis, sign, flat))
-    return found
+                sides.append((int(leaf), axis, sign, flat))
+    return sides
