@@ -28,6 +28,7 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.multifrontal import MultifrontalFactors
 from rannpde.pde.weak.self_similar import CondensedCells, continued_response, self_similar_rings
 
 
@@ -46,20 +47,14 @@ class HybridSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class TraceFactors:
-    """The factors of a matrix of traces, for some of the unknowns in an order; None where it has all in their own."""
+class SparseFactors:
+    """The factors of a sparse matrix of traces."""
 
     factors: SuperLU
-    order: Array | None = None
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
-        """The solution (n,) of the system, or of the transposed one; unknowns without an equation are zero."""
-        way = "T" if transposed else "N"
-        if self.order is None:
-            return np.asarray(self.factors.solve(right, way))
-        found = np.zeros_like(right)
-        found[self.order] = self.factors.solve(right[self.order], way)
-        return found
+        """The solution (n,) of the system, or of the transposed one."""
+        return np.asarray(self.factors.solve(right, "T" if transposed else "N"))
 
 
 class HybridSystem:
@@ -75,7 +70,7 @@ class HybridSystem:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
         self.keep, self.trace_degrees = keep, trace_degrees
         self.eliminations: list[tuple[CellBatch, DistinctMatrices, Array]] = []
-        self.factors: TraceFactors | None = None
+        self.factors: SparseFactors | MultifrontalFactors | None = None
 
     def solve(self, motions: FreeMotions | None = None, crossings: Sequence[Sequence[float]] = ()) -> HybridSolution:
         """Eliminate cells, solve for traces, and go back; free motions get the mean zero.
@@ -85,7 +80,6 @@ class HybridSystem:
         fields, m = self.fields, self.layer.face_functions.shape[1]
         block = fields * m
         total = self.mesh.faces * block
-        rows, columns, entries = [], [], []
         parts: list[CondensedCells] = []
         right = np.zeros(total)
         condensed: list[tuple[CellBatch, Array, Array, Array]] = []
@@ -102,26 +96,19 @@ class HybridSystem:
                 schur = found.corner - np.matmul(found.lower, response)
                 dofs = self.local.dofs(batch)
                 np.add.at(right, dofs, -by_kind(found.lower, found.same, own))
-                rows.append(np.repeat(dofs, dofs.shape[1], axis=1).ravel())
-                columns.append(np.tile(dofs, (1, dofs.shape[1])).ravel())
-                entries.append(schur[found.same].ravel())
                 parts.append(CondensedCells(batch.cells, dofs, schur, found.same))
             self.local.pause()
         inside = [np.empty(0, dtype=int)]
+        endless: list[CondensedCells] = []
         for point in crossings:
             rings = self_similar_rings(self.mesh, point)
             if rings is not None:
                 boundary, change = continued_response(rings, parts, block)
-                rows.append(np.repeat(boundary, len(boundary)))
-                columns.append(np.tile(boundary, len(boundary)))
-                entries.append(change.ravel())
+                endless.append(CondensedCells(rings.inside[:1], boundary[None], change[None], np.zeros(1, dtype=int)))
                 inside.append(rings.inside)
         traces = np.zeros(total)
         if total:
-            indices = (np.concatenate(rows), np.concatenate(columns))
-            reserve(3 * FLOAT_BYTES * float(len(indices[0])), "the matrix of traces")
-            matrix = sparse.csc_matrix((np.concatenate(entries), indices), (total, total))
-            factors = self._factorised(matrix, block)
+            factors = self._factorised([*parts, *endless], total)
             traces = factors.solve(right)
             self.factors = factors if self.keep else None
         weights = np.zeros((self.mesh.count, fields, self.local.size))
@@ -156,16 +143,15 @@ class HybridSystem:
         """Factors of the matrices of the kinds of cells that were kept."""
         return [[lu_factor(square) for square in found.square] for _, found, _ in self.eliminations]
 
-    def _factorised(self, matrix: sparse.csc_matrix, block: int) -> TraceFactors:
+    def _factorised(self, parts: Sequence[CondensedCells], total: int) -> SparseFactors | MultifrontalFactors:
         """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
         if self.layer.dim < 3:
-            return TraceFactors(factorised_traces(matrix, self.layer.dim))
-        faces = nested_dissection(self.mesh)
-        order = (faces[:, None] * block + np.arange(block)).ravel()
+            return SparseFactors(factorised_traces(trace_matrix(parts, total), self.layer.dim))
+        used = None
         if self.trace_degrees is not None:
-            used = self.layer.face_degrees <= self.trace_degrees[faces][:, None]  # (N, m)
-            order = order[np.repeat(used[:, None], self.fields, axis=1).ravel()]
-        return TraceFactors(factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL"), order)
+            taken = self.layer.face_degrees <= self.trace_degrees[:, None]  # (N, m)
+            used = np.repeat(taken[:, None], self.fields, axis=1).ravel()
+        return MultifrontalFactors(self.mesh, parts, used, self.local.form.symmetric)
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
@@ -235,6 +221,15 @@ class HybridSystem:
                 energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
             np.add.at(found, self.local.cell[flat], energy)
         return found
+
+
+def trace_matrix(parts: Sequence[CondensedCells], total: int) -> sparse.csc_matrix:
+    """The sum of the matrices of cells on the traces, (total, total)."""
+    reserve(3 * FLOAT_BYTES * float(sum(part.dofs.size * part.dofs.shape[1] for part in parts)), "the matrix of traces")
+    rows = np.concatenate([np.repeat(part.dofs, part.dofs.shape[1], axis=1).ravel() for part in parts])
+    columns = np.concatenate([np.tile(part.dofs, (1, part.dofs.shape[1])).ravel() for part in parts])
+    entries = np.concatenate([part.kinds[part.same].ravel() for part in parts])
+    return sparse.csc_matrix((entries, (rows, columns)), (total, total))
 
 
 def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_PLUS_A") -> SuperLU:

@@ -32,8 +32,12 @@ from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES
 from rannpde.network.features import FourierFeatures
 from rannpde.pde.weak.face_tables import FaceTables
+from rannpde.pde.weak.legendre_cube import LegendreCube
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.rounding import COMPUTED
 
+GRAM_ROUNDING = COMPUTED
+"""Eigenvalues of a matrix of products, over the largest, below which they are rounding."""
 NEGLIGIBLE = 1e-13
 """Legendre coefficients of the features below are left out: beside the cutoff of functions they change no digit."""
 
@@ -163,9 +167,17 @@ class HiddenLayer:
                     len(some), *found.shape[1:]
                 )
             return found.reshape(*scaled.shape[:2], 3, -1)
-        for row, points in zip(found, scaled, strict=True):
+        nested = []
+        for number, points in enumerate(scaled):
             own = self._face_tables.at(points)
-            row[:] = self.legendre(points) @ self.jet if own is None else own
+            if own is None:
+                nested.append(number)
+            else:
+                found[number] = own
+        for some in self._blocks(np.array(nested, dtype=int), scaled.shape[1]):
+            found[some] = (self.legendre(scaled[some].reshape(-1, self.dim)) @ self.jet).reshape(
+                len(some), *found.shape[1:]
+            )
         return found.reshape(*scaled.shape[:2], 1 + self.dim, -1)
 
     def point_blocks(self, counts: Sequence[int]) -> list[list[int]]:
@@ -195,6 +207,10 @@ class HiddenLayer:
             found[some] = np.matmul(table, coefficients[cells[some]])
         return found
 
+    def nested_sums(self, coefficients: Array, scaled: Array) -> Array:
+        """Functions (M, n) with Legendre coefficients (R, n) at the points (M, 3) of a cut cell."""
+        return LegendreCube(self.modes, self.highest, coefficients).in_pieces(scaled, self.nodes)
+
     def legendre(self, scaled: Array) -> Array:
         """All products of Legendre polynomials at points (M, d), (M, R)."""
         scale = np.sqrt(np.arange(self.highest + 1) + 0.5)
@@ -212,12 +228,24 @@ class HiddenLayer:
         grid[self.modes[:, 1], self.modes[:, 0]] = every
         return grid.reshape(self.highest + 1, -1)
 
-    def cut_tables(self, scaled: Array) -> tuple[Array, Array]:
-        """The functions with their derivatives (M, 1 + d, k), and the span of the derivatives (M, n), at points (M, 2).
+    @cached_property
+    def _jet_cube(self) -> LegendreCube:
+        return LegendreCube(self.modes, self.highest, self.jet)
 
-        The points of a cut cell lie on lines along the first axis: sums over the degree along the second are formed
-        once for each line, which is a tenth of the work.
+    @cached_property
+    def _span_cube(self) -> LegendreCube:
+        return LegendreCube(self.modes, self.highest, self.derivative_span)
+
+    def cut_tables(self, scaled: Array) -> tuple[Array, Array]:
+        """The functions with their derivatives (M, 1 + d, k), and the span of the derivatives (M, n), at the points
+        (M, d) of a cut cell.
+
+        In the plane they lie on lines along the first axis: sums over the degree along the second are formed once for
+        each line, which is a tenth of the work. In space they are nested (``LegendreCube``).
         """
+        if self.dim == 3:
+            jet, span = (cube.in_pieces(scaled, self.nodes) for cube in (self._jet_cube, self._span_cube))
+            return jet.reshape(len(scaled), 4, -1), span
         heights, line = np.unique(scaled[:, 1], return_inverse=True)
         order = self.highest + 1
         scale = np.sqrt(np.arange(order) + 0.5)
@@ -271,6 +299,11 @@ class HiddenLayer:
 
         tables (Q, 1 + d, k) : of values and derivatives there
         """
+        if self.dim == 3:  # points are many in space, and few digits are asked for: normal equations
+            gram = sum((tables[:, j].T * (weights / weights.sum())) @ tables[:, j] for j in range(4))
+            squares, vectors = np.linalg.eigh(gram)
+            independent = squares > GRAM_ROUNDING * squares[-1]
+            return np.asarray(vectors[:, independent] / np.sqrt(squares[independent]))
         table = tables * np.sqrt(weights / weights.sum())[:, None, None]
         triangle = np.linalg.qr(table.reshape(-1, table.shape[2]), mode="r")
         _, values, rows = np.linalg.svd(triangle, full_matrices=False)

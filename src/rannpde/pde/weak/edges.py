@@ -39,12 +39,13 @@ def rectilinear(domain: Domain) -> bool:
 
 
 def flat_planes(domain: Domain) -> list[list[float]]:
-    """By axis, where sides of the boxes of a rectilinear domain are, the ends of the domain included."""
+    """By axis, where sides of the boxes of a domain are, the ends of the domain included."""
     bounds = np.asarray(domain.bounds, dtype=float)
     found = []
     for axis, (low, high) in enumerate(bounds):
         slack = 1e-12 * max(abs(low), abs(high), high - low)
-        values = sorted({float(end) for leaf in tree_leaves(domain.tree) for end in leaf.solid.bounds[axis]})
+        boxes = [leaf.solid for leaf in tree_leaves(domain.tree) if isinstance(leaf.solid, Box)]
+        values = sorted({float(end) for box in boxes for end in box.bounds[axis]})
         inner = [value for value in values if low + slack < value < high - slack]
         found.append([float(low), *inner, float(high)])
     return found

@@ -72,7 +72,18 @@ def sampled(
     cut = list(mesh.parts)
     whole_weights = local.functions.whole_weights(solution.weights)[cut] if cut else solution.weights[:0]
     spectra = dict(zip(cut, layer.derivative_coefficients(whole_weights, indices), strict=True))
-    some = slice(None, None, THINNED)
+    some = slice(None, None, THINNED if layer.dim < 3 else 1)
+    if layer.dim == 3:
+        for cell in cut:
+            part, own = mesh.parts[cell], spectra[cell]
+            scaled = mesh.scaled(np.array([cell]), part.points[None])[0]
+            flat = layer.nested_sums(own.transpose(1, 0, 2).reshape(own.shape[1], -1), scaled)
+            shaped = flat.reshape(len(scaled), len(indices), -1).transpose(1, 0, 2)
+            values.append(shaped * factors[:, cell, None, None])
+            points.append(part.points)
+            weights.append(part.weights)
+            owners.append(np.full(len(scaled), cell))
+        cut = []
     for cells in layer.point_blocks([len(mesh.parts[cell].weights[some]) for cell in cut]):
         own = [mesh.parts[cut[k]] for k in cells]
         scaled = [

@@ -82,7 +82,7 @@ class FaceProducts:
                 np.matmul(own.T, heavy, out=traced[j, kind])
         return cls(same, plain, traced, trace.T @ heavy)
 
-    def add_to_cells(self, matrix: Array, found: FaceCoefficients) -> None:
+    def add_to_cells(self, matrix: Array, coefficients: FaceCoefficients) -> None:
         """To the matrices (B, F, k, F, k) of cells that have s faces each, in a row."""
         count, fields = len(matrix), matrix.shape[1]
         rows = np.arange(len(self.same)).reshape(count, -1)
@@ -90,18 +90,18 @@ class FaceProducts:
             kinds = self.same[column]
             for f in range(fields):
                 for g in range(fields):
-                    for j in np.flatnonzero(found.held[column, f, g].any(axis=0)):
-                        own = found.held[column, f, g, j, None, None] * self.plain[1 + j, kinds]
+                    for j in np.flatnonzero(coefficients.held[column, f, g].any(axis=0)):
+                        own = coefficients.held[column, f, g, j, None, None] * self.plain[1 + j, kinds]
                         matrix[:, f, :, g, :] -= own
                         matrix[:, g, :, f, :] -= own.transpose(0, 2, 1)
-                    if found.total[column, f, g].any():
-                        matrix[:, f, :, g, :] += found.total[column, f, g, None, None] * self.plain[0, kinds]
+                    if coefficients.total[column, f, g].any():
+                        matrix[:, f, :, g, :] += coefficients.total[column, f, g, None, None] * self.plain[0, kinds]
 
-    def beside_traces(self, count: int, faces: int, found: FaceCoefficients) -> tuple[Array, Array, Array]:
+    def beside_traces(self, count: int, faces: int, coefficients: FaceCoefficients) -> tuple[Array, Array, Array]:
         """Cell–trace (B, F, k, t, F, m), trace–cell (B, t, F, m, F, k), trace–trace (B, t, F, m, F, m), by the first t
         faces of each of B cells."""
         rows = np.arange(len(self.same)).reshape(count, -1)[:, :faces]
-        fields, (size, m) = found.penalty.shape[1], self.traced.shape[2:]
+        fields, (size, m) = coefficients.penalty.shape[1], self.traced.shape[2:]
         upper = np.zeros((count, fields, size, faces, fields, m))
         lower = np.zeros((count, faces, fields, m, fields, size))
         corner = np.zeros((count, faces, fields, m, fields, m))
@@ -109,14 +109,14 @@ class FaceProducts:
             kinds = self.same[column]
             for f in range(fields):
                 for g in range(fields):
-                    up = -found.penalty[column, f, g, None, None] * self.traced[0, kinds]
-                    for j in np.flatnonzero(found.flux[column, g, f].any(axis=0)):
-                        up += found.flux[column, g, f, j, None, None] * self.traced[1 + j, kinds]
-                    down, pushed = up, found.penalty[column, f, g]
-                    if f == g and (found.inflow.any() or found.outflow.any()):
-                        down = up - found.outflow[column, f, None, None] * self.traced[0, kinds]
-                        up = up - found.inflow[column, f, None, None] * self.traced[0, kinds]
-                        pushed = pushed + found.outflow[column, f]
+                    up = -coefficients.penalty[column, f, g, None, None] * self.traced[0, kinds]
+                    for j in np.flatnonzero(coefficients.flux[column, g, f].any(axis=0)):
+                        up += coefficients.flux[column, g, f, j, None, None] * self.traced[1 + j, kinds]
+                    down, pushed = up, coefficients.penalty[column, f, g]
+                    if f == g and (coefficients.inflow.any() or coefficients.outflow.any()):
+                        down = up - coefficients.outflow[column, f, None, None] * self.traced[0, kinds]
+                        up = up - coefficients.inflow[column, f, None, None] * self.traced[0, kinds]
+                        pushed = pushed + coefficients.outflow[column, f]
                     upper[:, f, :, t, g, :] = up
                     lower[:, t, g, :, f, :] = down.transpose(0, 2, 1)
                     corner[:, t, f, :, g, :] = pushed[:, None, None] * self.unit

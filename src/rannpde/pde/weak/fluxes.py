@@ -41,10 +41,8 @@ def side_fluxes(local: LocalMatrices, solution: HybridSolution, finder: Conditio
     flux, penalty, drift = local.pair_coefficients(pairs)
     if drift.any():
         return {}
-    values, slopes = local.tables(local.cell[pairs], local.points[pairs])
-    weights = solution.weights[local.cell[pairs]]
-    u = np.einsum("pqa,pfa->pqf", values, weights)
-    normal = np.einsum("pqkfj,jpqa,pfa->pqk", flux, slopes, weights, optimize=True)
+    u, slopes = local.functions.at(local.functions.jets(solution.weights), local.cell[pairs], local.points[pairs])
+    normal = np.einsum("pqkfj,pqfj->pqk", flux, slopes, optimize=True)
     held = local.projection
     lack = np.einsum("pqkf,pqf->pqk", held, u) - local.values
     acting = np.einsum("pqkl,pql->pqk", held, normal - np.einsum("pqkl,pql->pqk", penalty, lack))

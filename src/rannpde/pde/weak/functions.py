@@ -52,7 +52,7 @@ class CellFunctions:
         padded = np.zeros((self.size, self.size))
         padded[:, : own.shape[1]] = own
         self.combinations[cell], self.used[cell] = padded, own.shape[1]
-        self._keep(cell, jet @ padded)
+        self._keep(cell, jet @ padded if layer.dim < 3 else jet)
         beside = layer.legendre(self._scaled(cell, border)) @ layer.derivative_span
         self.penalty[cell] = layer.trace_constant(slopes, part.weights, beside, lengths)
 
@@ -68,11 +68,24 @@ class CellFunctions:
 
     def part_table(self, cell: int) -> Array:
         """Values and derivatives (Q, 1 + d, k) of the functions of a cut cell at the points of its rule."""
+        known = self.integrand_table(cell)
+        return known if self.layer.dim < 3 else np.asarray(known @ self.combinations[cell])
+
+    def integrand_table(self, cell: int) -> Array:
+        """The same, in space of the functions of the whole box: there integrals are ``combined``, and not the points,
+        which are many."""
         known = self._tables.get(cell)
         if known is not None:
             return known
         jet, _ = self.layer.cut_tables(self._scaled(cell, self.mesh.parts[cell].points))
-        return self._keep(cell, jet @ self.combinations[cell])
+        return self._keep(cell, jet @ self.combinations[cell] if self.layer.dim < 3 else jet)
+
+    def combined(self, cell: int, integrals: Array, axes: tuple[int, ...]) -> Array:
+        """Integrals of the functions in ``integrand_table``, along these axes, as those of the functions of a cell."""
+        if self.layer.dim == 3:
+            for axis in axes:
+                integrals = np.moveaxis(np.tensordot(integrals, self.combinations[cell], axes=(axis, 0)), -1, axis)
+        return integrals
 
     def cell_table(self, cell: int) -> tuple[Array, Array, Array]:
         """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d) of its rule."""
@@ -124,7 +137,7 @@ class CellFunctions:
     def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
         scaled = self.face_places(cells, points)
-        ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
+        ends = np.round(scaled[:, [0, scaled.shape[1] // 2, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
         counts = np.bincount(same.ravel())
         order = np.argsort(same.ravel(), kind="stable")

@@ -106,8 +106,11 @@ class LocalMatrices:
         outer = np.bincount(self.cell[self.interior :], minlength=count)
         order = np.argsort(self.cell, kind="stable")  # interior pairs of a cell come before its patches
         starts = np.concatenate([[0], np.cumsum(inner + outer)])
-        for t, b in np.unique(np.stack([inner, outer], axis=1), axis=0):
-            cells = np.flatnonzero((inner == t) & (outer == b))
+        cut = np.zeros(count, dtype=int)
+        if self.layer.dim > 2:  # whole boxes have faces of few kinds
+            cut[list(self.mesh.parts)] = 1
+        for t, b, own in np.unique(np.stack([inner, outer, cut], axis=1), axis=0):
+            cells = np.flatnonzero((inner == t) & (outer == b) & (cut == own))
             bytes_each = 8 * (self.fields * self.size) ** 2 * 3
             reserve(min(float(len(cells) * bytes_each), 2.0 * MEMORY), "the matrices of cells")
             for some in np.array_split(cells, len(cells) * bytes_each // MEMORY + 1):
@@ -245,7 +248,8 @@ class LocalMatrices:
             total += np.einsum("pqk,pqkf->pqkf", np.maximum(-drift, 0.0), prescribed)
         total[outer] += self.robin[patch]
         own = PairCoefficients(flux, penalty, drift, prescribed, total)
-        solid = self.layer.dim > 2 and not self.mesh.parts  # in the plane tables at the points of faces are small
+        # in the plane tables at the points of faces are small
+        solid = self.layer.dim > 2 and not any(int(cell) in self.mesh.parts for cell in cells)
         add = self._by_kinds_of_faces if solid and own.constant else self._by_points
         upper, lower, corner = add(batch, matrix, own)
         k, m = self.size, self.layer.face_functions.shape[1]

@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.domains.domain import Domain, is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.domains.operations.cutrules import ALL_DIGITS
+from rannpde.domains.operations.solidrules import SolidClipper, smooth_walls_obstacle
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.problem.problem import Problem
@@ -21,12 +22,20 @@ from rannpde.pde.weak.grading import SingularPoint, graded_tree
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.regions import MaterialRegion, RegionLookup, material_regions
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.solid_mesh import solid_mesh
 
 
-def shape_obstacle(problem: Problem) -> str:
-    """Why the cells of a domain cannot be integrated over; empty where they can."""
+def shape_obstacle(problem: Problem, curved_solids: bool = False) -> str:
+    """Why the cells of a domain cannot be integrated over; empty where they can.
+
+    curved_solids : whether boxes in space may be cut by curved walls
+    """
     if problem.domain.dim != 2 and not rectilinear(problem.domain):
-        return "the domain is a shape in space that is not made of boxes"
+        if not curved_solids:
+            return "the domain is a shape in space that is not made of boxes"
+        obstacle = smooth_walls_obstacle(problem.domain)
+        if obstacle:
+            return obstacle
     if problem.domain.dim != 2 and problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along surfaces that are no planes across an axis"
     if any(lip.axis is None for lip in problem.slits):
@@ -59,9 +68,14 @@ class ShapeMesher:
             return [BoxClipper(region, region.own) for region in self.regions]
         return [] if is_box(self.domain) or self.domain.dim > 2 else [BoxClipper(self.domain)]
 
+    @cached_property
+    def solid(self) -> SolidClipper | None:
+        """By which boxes in space are clipped; None where cells are whole boxes."""
+        return SolidClipper(self.domain) if self.domain.dim == 3 and not rectilinear(self.domain) else None
+
     @property
     def curved(self) -> bool:
-        """Whether cells have curved sides."""
+        """Whether cells in the plane have curved sides."""
         return any(clipper.curved for clipper in self.clippers)
 
     def tree(
@@ -82,10 +96,13 @@ class ShapeMesher:
     def _round_curves(self, tree: CellNode) -> CellNode:
         """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
         dim = self.domain.dim
-        while self.clippers:
+        while self.clippers or self.solid is not None:
             boxes = np.array([leaf.bounds for leaf in tree.leaves])
-            turned = [clipper.clip(boxes, tree.locate, 2, rules=False).turning for clipper in self.clippers]
-            angles = np.max(turned, axis=0)
+            if self.solid is not None:
+                angles = np.array([self.solid.turning(box) for box in boxes])
+            else:
+                turned = [clipper.clip(boxes, tree.locate, 2, rules=False).turning for clipper in self.clippers]
+                angles = np.max(turned, axis=0)
             sharp = [leaf for leaf, angle in zip(tree.leaves, angles, strict=True) if angle > self.settings.turn]
             if not sharp or len(boxes) > self.settings.most_cells[dim - 1] // 2:
                 break
@@ -94,6 +111,8 @@ class ShapeMesher:
 
     def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
+        if self.solid is not None:
+            return solid_mesh(self.solid, tree, self.finder, layer.nodes)
         if not self.clippers:
             return box_mesh(self.domain, tree, self.finder, layer.nodes)
         across = layer.degree + self.settings.more_nodes

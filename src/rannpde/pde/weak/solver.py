@@ -72,6 +72,8 @@ class WeakDiscretisation:
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
         digits = min(ceil(-log10(ALGEBRA_SHARE * tol)), ALL_DIGITS)
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces, digits)
+        if self.mesher.solid is not None:  # nodes of cut cells are many in space: one beyond, and one for two digits
+            self.settings = replace(settings, more_nodes=min(settings.more_nodes, 1 + digits // 2))
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.edges: tuple[SingularEdge, ...] = (
@@ -344,7 +346,8 @@ class WeakDiscretisation:
         tree = self._towards_edges(tree.refined(cut), finer_edges)
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
-        degree = min(resolution.degree + (2 if in_smooth and not self.edges else 1), most)
+        costly = bool(self.edges) or self.mesher.solid is not None
+        degree = min(resolution.degree + (2 if in_smooth and not costly else 1), most)
         if self.problem.inequalities:
             degree = resolution.degree
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:

@@ -22,12 +22,12 @@ UNEVEN = 1e-14
 class VolumeCoefficients:
     """Coefficients in cells (B,): at the grids of whole boxes, (W, Q, …), and at the points of cut cells, (Q, …) each.
 
-    place (B,) : the row of a whole box, or the number of a cut cell in ``parts``; cut (B,) : which cells are cut
+    position (B,) : the row of a whole box, or the number of a cut cell in ``parts``; cut (B,) : which cells are cut
     """
 
     cells: Array
     cut: Array
-    place: Array
+    position: Array
     whole: EllipticCoefficients
     parts: tuple[EllipticCoefficients, ...]
 
@@ -46,17 +46,17 @@ class VolumeIntegrals:
         half = self.mesh.halfwidths[cells[~cut]]
         grid = self.mesh.boxes[cells[~cut]].mean(axis=2)[:, None] + half[:, None] * self.layer.grid[0]
         own = [parts[int(cell)].points for cell in cells[cut]]
-        found = self.form.at(np.concatenate([grid.reshape(-1, self.layer.dim), *own]))
+        given = self.form.at(np.concatenate([grid.reshape(-1, self.layer.dim), *own]))
         split = grid.shape[0] * grid.shape[1]
-        whole = _parts_of(found, lambda array: array[:split].reshape(*grid.shape[:2], *array.shape[1:]))
+        whole = _parts_of(given, lambda array: array[:split].reshape(*grid.shape[:2], *array.shape[1:]))
         ends = split + np.cumsum([0] + [len(points) for points in own])
-        pieces = tuple(_parts_of(found, itemgetter(slice(a, b))) for a, b in itertools.pairwise(ends.tolist()))
-        place = np.where(cut, np.cumsum(cut) - 1, np.cumsum(~cut) - 1)
-        return VolumeCoefficients(cells, cut, place, whole, pieces)
+        pieces = tuple(_parts_of(given, itemgetter(slice(a, b))) for a, b in itertools.pairwise(ends.tolist()))
+        position = np.where(cut, np.cumsum(cut) - 1, np.cumsum(~cut) - 1)
+        return VolumeCoefficients(cells, cut, position, whole, pieces)
 
     def more_reaction(self, cells: Array, form: WeakForm) -> VolumeCoefficients:
         """What the reaction of another form has beyond that of this one, in cells (B,), without all else."""
-        found, other = self.coefficients(cells), VolumeIntegrals(form, self.functions).coefficients(cells)
+        given, other = self.coefficients(cells), VolumeIntegrals(form, self.functions).coefficients(cells)
 
         def beyond(one: EllipticCoefficients, more: EllipticCoefficients) -> EllipticCoefficients:
             return EllipticCoefficients(
@@ -64,72 +64,73 @@ class VolumeIntegrals:
                 np.zeros_like(one.load),
             )  # fmt: skip
 
-        parts = tuple(beyond(one, more) for one, more in zip(found.parts, other.parts, strict=True))
-        return VolumeCoefficients(cells, found.cut, found.place, beyond(found.whole, other.whole), parts)
+        parts = tuple(beyond(one, more) for one, more in zip(given.parts, other.parts, strict=True))
+        return VolumeCoefficients(cells, given.cut, given.position, beyond(given.whole, other.whole), parts)
 
-    def kinds(self, found: VolumeCoefficients) -> Array:
+    def kinds(self, given: VolumeCoefficients) -> Array:
         """Numbers (B, n) that tell the matrices of cells apart: those of cut cells and of cells with coefficients that
         are not constant have a number of their own."""
         fields, dim = self.form.fields, self.layer.dim
-        keys = np.zeros((len(found.cells), 1 + fields * fields * (dim * dim + dim + 1)))
-        keys[:, 0] = found.cells + 1.0
-        rows = np.flatnonzero(~found.cut)
+        keys = np.zeros((len(given.cells), 1 + fields * fields * (dim * dim + dim + 1)))
+        keys[:, 0] = given.cells + 1.0
+        rows = np.flatnonzero(~given.cut)
         if len(rows):
             even = (
-                even_coefficients(found.whole.diffusion)
-                & even_coefficients(found.whole.advection)
-                & even_coefficients(found.whole.reaction)
+                even_coefficients(given.whole.diffusion)
+                & even_coefficients(given.whole.advection)
+                & even_coefficients(given.whole.reaction)
             )
-            half = self.mesh.halfwidths[found.cells[rows]]
-            own = np.concatenate([one.reshape(len(half), -1) for one in _scaled(found.whole, half)], axis=1)
+            half = self.mesh.halfwidths[given.cells[rows]]
+            own = np.concatenate([one.reshape(len(half), -1) for one in _scaled(given.whole, half)], axis=1)
             keys[rows[even], 0] = 0.0
             keys[rows[even], 1:] = own[even]
         return keys
 
-    def loads(self, found: VolumeCoefficients) -> Array:
+    def loads(self, given: VolumeCoefficients) -> Array:
         """∫ load·v, (B, F, k)."""
-        loads = np.empty((len(found.cells), self.form.fields, self.functions.size))
-        rows = np.flatnonzero(~found.cut)
+        loads = np.empty((len(given.cells), self.form.fields, self.functions.size))
+        rows = np.flatnonzero(~given.cut)
         tested = self.layer.reference[0].T * self.layer.grid[1]
-        volume = self.mesh.halfwidths[found.cells[rows]].prod(axis=1)
-        loads[rows] = np.matmul(tested, found.whole.load).transpose(0, 2, 1) * volume[:, None, None]
-        for row, here in zip(np.flatnonzero(found.cut), found.parts, strict=True):
-            cell = int(found.cells[row])
-            values, weights = self.functions.part_table(cell)[:, 0], self.mesh.parts[cell].weights
-            loads[row] = (values.T @ (weights[:, None] * here.load)).T
+        volume = self.mesh.halfwidths[given.cells[rows]].prod(axis=1)
+        loads[rows] = np.matmul(tested, given.whole.load).transpose(0, 2, 1) * volume[:, None, None]
+        for row, here in zip(np.flatnonzero(given.cut), given.parts, strict=True):
+            cell = int(given.cells[row])
+            values, weights = self.functions.integrand_table(cell)[:, 0], self.mesh.parts[cell].weights
+            loads[row] = self.functions.combined(cell, (values.T @ (weights[:, None] * here.load)).T, (1,))
         return loads
 
-    def matrices(self, found: VolumeCoefficients, rows: Array) -> Array:
+    def matrices(self, given: VolumeCoefficients, rows: Array) -> Array:
         """∫ A∇u·∇v + (b·∇u + c u) v, (U, F, k, F, k), of these rows (U,) of cells."""
         fields, size = self.form.fields, self.functions.size
         matrix = np.empty((len(rows), fields, size, fields, size))
-        cut = found.cut[rows]
+        cut = given.cut[rows]
         if not cut.all():
             own = rows[~cut]
-            here = _parts_of(found.whole, lambda array: array[found.place[own]])
-            matrix[~cut] = self._whole_matrices(found.cells[own], here)
+            here = _parts_of(given.whole, lambda array: array[given.position[own]])
+            matrix[~cut] = self._whole_matrices(given.cells[own], here)
         for number in np.flatnonzero(cut):
-            cell, here = int(found.cells[rows[number]]), found.parts[found.place[rows[number]]]
-            table, weights = self.functions.part_table(cell)[None], self.mesh.parts[cell].weights[None]
+            cell, here = int(given.cells[rows[number]]), given.parts[given.position[rows[number]]]
+            table, weights = self.functions.integrand_table(cell)[None], self.mesh.parts[cell].weights[None]
             values, slopes = table[:, :, 0], np.moveaxis(table[:, :, 1:], 2, 0)
-            matrix[number] = _integrated(_parts_of(here, lambda array: array[None]), weights, values, slopes)[0]
+            own = _integrated(_parts_of(here, lambda array: array[None]), weights, values, slopes)[0]
+            matrix[number] = self.functions.combined(cell, own, (1, 3))
         return matrix
 
-    def _whole_matrices(self, cells: Array, found: EllipticCoefficients) -> Array:
+    def _whole_matrices(self, cells: Array, given: EllipticCoefficients) -> Array:
         """Whole boxes share their functions."""
         layer = self.layer
         (_, weights), (values, slopes) = layer.grid, layer.reference
         half = self.mesh.halfwidths[cells]
         even = (
-            even_coefficients(found.diffusion) & even_coefficients(found.advection) & even_coefficients(found.reaction)
+            even_coefficients(given.diffusion) & even_coefficients(given.advection) & even_coefficients(given.reaction)
         )
         if not even.all():
             reference = EllipticCoefficients(
-                found.diffusion / (half[:, None, None, None, :, None] * half[:, None, None, None, None, :]),
-                found.advection / half[:, None, None, None, :], found.reaction, found.load,
+                given.diffusion / (half[:, None, None, None, :, None] * half[:, None, None, None, None, :]),
+                given.advection / half[:, None, None, None, :], given.reaction, given.load,
             )  # fmt: skip
             return _integrated(reference, half.prod(axis=1)[:, None] * weights, values[None], slopes[:, None])
-        diffusion, advection, reaction = _scaled(found, half)
+        diffusion, advection, reaction = _scaled(given, half)
         stiff = np.matmul((slopes * weights[:, None]).transpose(0, 2, 1)[:, None], slopes[None])  # (d, d, k, k)
         matrix = np.einsum("bpfij,ijkl->bpkfl", diffusion, stiff, optimize=True)
         if advection.any():
@@ -139,21 +140,21 @@ class VolumeIntegrals:
         return np.asarray(matrix)
 
 
-def _parts_of(found: EllipticCoefficients, taken: Callable[[Array], Array]) -> EllipticCoefficients:
+def _parts_of(given: EllipticCoefficients, taken: Callable[[Array], Array]) -> EllipticCoefficients:
     """The same of every coefficient."""
     return EllipticCoefficients(
-        taken(found.diffusion), taken(found.advection), taken(found.reaction), taken(found.load)
+        taken(given.diffusion), taken(given.advection), taken(given.reaction), taken(given.load)
     )
 
 
-def _scaled(found: EllipticCoefficients, half: Array) -> tuple[Array, Array, Array]:
+def _scaled(given: EllipticCoefficients, half: Array) -> tuple[Array, Array, Array]:
     """Diffusion, advection and reaction (B, …) in the coordinates of whole boxes, at their first point."""
     volume = half.prod(axis=1)
-    diffusion = found.diffusion[:, 0] / (half[:, None, None, :, None] * half[:, None, None, None, :])
-    advection = found.advection[:, 0] / half[:, None, None]
+    diffusion = given.diffusion[:, 0] / (half[:, None, None, :, None] * half[:, None, None, None, :])
+    advection = given.advection[:, 0] / half[:, None, None]
     return (
         volume[:, None, None, None, None] * diffusion, volume[:, None, None, None] * advection,
-        volume[:, None, None] * found.reaction[:, 0],
+        volume[:, None, None] * given.reaction[:, 0],
     )  # fmt: skip
 
 
@@ -163,58 +164,58 @@ def even_coefficients(array: Array) -> Array:
     return np.asarray((np.abs(array - array[:, :1]) <= UNEVEN * size).reshape(len(array), -1).all(axis=1))
 
 
-def _integrated(found: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> Array:
+def _integrated(given: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> Array:
     """Matrices (B, F, k, F, k) with coefficients at points.
 
     coefficients (B, Q, …); weights (B, Q); values (B or 1, Q, k), slopes (d, B or 1, Q, k)
     """
-    fields, dim, k = found.reaction.shape[2], slopes.shape[0], values.shape[-1]
+    fields, dim, k = given.reaction.shape[2], slopes.shape[0], values.shape[-1]
     count = len(weights)
     even = bool(
         (
-            even_coefficients(found.diffusion) & even_coefficients(found.advection) & even_coefficients(found.reaction)
+            even_coefficients(given.diffusion) & even_coefficients(given.advection) & even_coefficients(given.reaction)
         ).all()
     )
     matrix = np.zeros((count, fields, k, fields, k))
     if even and (count == 1 or values.shape[0] == count):
-        _add_even(matrix, found, weights, values, slopes)
+        _add_even(matrix, given, weights, values, slopes)
         return matrix
     tested = [np.swapaxes(one, -1, -2) for one in slopes]
     plain = np.swapaxes(values, -1, -2)
     for p in range(fields):
         for f in range(fields):
             for i in range(dim):
-                acting = [j for j in range(dim) if found.diffusion[:, :, p, f, i, j].any()]
+                acting = [j for j in range(dim) if given.diffusion[:, :, p, f, i, j].any()]
                 if acting:
-                    flux = sum((weights * found.diffusion[:, :, p, f, i, j])[:, :, None] * slopes[j] for j in acting)
+                    flux = sum((weights * given.diffusion[:, :, p, f, i, j])[:, :, None] * slopes[j] for j in acting)
                     matrix[:, p, :, f, :] += np.matmul(tested[i], flux)
-            lower = [(weights * found.advection[:, :, p, f, j])[:, :, None] * slopes[j] for j in range(dim)
-                     if found.advection[:, :, p, f, j].any()]  # fmt: skip
-            if found.reaction[:, :, p, f].any():
-                lower.append((weights * found.reaction[:, :, p, f])[:, :, None] * values)
+            lower = [(weights * given.advection[:, :, p, f, j])[:, :, None] * slopes[j] for j in range(dim)
+                     if given.advection[:, :, p, f, j].any()]  # fmt: skip
+            if given.reaction[:, :, p, f].any():
+                lower.append((weights * given.reaction[:, :, p, f])[:, :, None] * values)
             if lower:
                 matrix[:, p, :, f, :] += np.matmul(plain, sum(lower))
     return matrix
 
 
-def _add_even(matrix: Array, found: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> None:
+def _add_even(matrix: Array, given: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> None:
     """The same for coefficients that are constant in each cell: few integrals serve all pairs of fields."""
     dim, fields = slopes.shape[0], matrix.shape[1]
     plain = np.swapaxes(values, -1, -2)
     for i in range(dim):
         tested = np.swapaxes(weights[:, :, None] * slopes[i], -1, -2)
         for j in range(i, dim):
-            if not (found.diffusion[..., i, j].any() or found.diffusion[..., j, i].any()):
+            if not (given.diffusion[..., i, j].any() or given.diffusion[..., j, i].any()):
                 continue
             one = np.matmul(tested, slopes[j])
             for p in range(fields):
                 for f in range(fields):
-                    matrix[:, p, :, f, :] += found.diffusion[:, 0, p, f, i, j, None, None] * one
+                    matrix[:, p, :, f, :] += given.diffusion[:, 0, p, f, i, j, None, None] * one
                     if i != j:
-                        matrix[:, p, :, f, :] += found.diffusion[:, 0, p, f, j, i, None, None] * np.swapaxes(one, 1, 2)
-        if found.advection[..., i].any():
+                        matrix[:, p, :, f, :] += given.diffusion[:, 0, p, f, j, i, None, None] * np.swapaxes(one, 1, 2)
+        if given.advection[..., i].any():
             drift = np.matmul(plain, weights[:, :, None] * slopes[i])
-            matrix += found.advection[:, 0, :, None, :, None, i] * drift[:, None, :, None, :]
-    if found.reaction.any():
+            matrix += given.advection[:, 0, :, None, :, None, i] * drift[:, None, :, None, :]
+    if given.reaction.any():
         mass = np.matmul(plain, weights[:, :, None] * values)
-        matrix += found.reaction[:, 0, :, None, :, None] * mass[:, None, :, None, :]
+        matrix += given.reaction[:, 0, :, None, :, None] * mass[:, None, :, None, :]
