@@ -8,6 +8,7 @@ import pytest
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 TUNING = CellsTuning()
 
@@ -30,7 +31,7 @@ def test_an_estimate_that_the_next_iteration_refutes_is_raised():
     """Cauchy data: the residual fell by three orders of magnitude, the error by less than one."""
     trusted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2))
     refuted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2), (8, 6e-9, 9e-3))
-    assert trusted.estimate() < 0.2 * 9e-3  # it trusts the residual down to MUCH_SMALLER of the difference
+    assert trusted.estimate() == pytest.approx(MUCH_SMALLER * 1.5e-2 / np.sqrt(2))  # residuals are trusted that far
     assert refuted.corrected(trusted.estimate()) == pytest.approx(9e-3 / np.sqrt(2))
     assert refuted.corrected(1e-2) == 1e-2
     worse = estimator((8, 3e-8, 1.5e-2), (8, 6e-8, 9e-3))  # whose difference may be its own error
