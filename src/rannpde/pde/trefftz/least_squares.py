@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,7 +38,7 @@ class LeastSquares:
     rank: int
 
     @cached_property
-    def _safe(self) -> Array:
+    def safe(self) -> Array:
         """The triangle above a multiple of the identity, or itself where that would not change it."""
         if _reciprocal_condition(self.triangle) > SAFE:
             return self.triangle
@@ -50,22 +51,32 @@ class LeastSquares:
         interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
         too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
-        return np.asarray(solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False))
+        return np.asarray(solve_triangular(self.safe, (interior / self.sizes).T, trans="T", check_finite=False))
 
     def deviation(self, responses: Array) -> float:
-        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled.
+        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled."""
+        return sampling_deviation([(self, responses)])
 
-        The residual is orthogonal to all features, so that only its sampling errors reach the coefficients, as errors
-        of the data at single points would: with h_i the response inside to an error at point i, the variance is
-        Σ |h_i|² r_i² (the sandwich estimator of Eicker and White), here relative to Σ r_i². The sums |h_i|² are
-        those of a few random combinations of the points inside.
-        """
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (responses.shape[1], PANEL)) / np.sqrt(PANEL)
-        inside = solve_triangular(self._safe, responses @ signs, check_finite=False)
-        influence = np.square(self.factorisation.spanned(self.triangle @ inside)).sum(axis=1)
-        squares = np.square(self.residual)
-        total = float(squares.sum())
-        return float(np.sqrt(influence @ squares / total)) if total else 0.0
+
+def sampling_deviation(blocks: Sequence[tuple[LeastSquares, Array]]) -> float:
+    """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled.
+
+    The residual is orthogonal to all features, so that only its sampling errors reach the coefficients, as errors
+    of the data at single points would: with h_i the response inside to an error at point i, the variance is
+    Σ |h_i|² r_i² (the sandwich estimator of Eicker and White), here relative to Σ r_i². The sums |h_i|² are
+    those of a few random combinations of the points inside. Rows of the same number in several blocks belong to one
+    sample, whose contributions h_i r_i are added before they are squared.
+
+    blocks : of orthogonal features, each with its responses (N, K)
+    """
+    count = blocks[0][1].shape[1]
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (count, PANEL)) / np.sqrt(PANEL)
+    errors, total = 0.0, 0.0
+    for block, responses in blocks:
+        inside = solve_triangular(block.safe, responses @ signs, check_finite=False)
+        errors = errors + block.factorisation.spanned(block.triangle @ inside) * block.residual[:, None]
+        total += float(block.residual @ block.residual)
+    return float(np.linalg.norm(errors) / np.sqrt(total)) if total else 0.0
 
 
 def largest_singular_value(matrix: Array) -> float:

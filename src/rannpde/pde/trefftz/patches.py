@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
+from rannpde.pde.trefftz.sign_group import SignGroup
 
 PATCHES = 200
 """Patches of the whole boundary."""
@@ -23,19 +24,26 @@ DOUBLINGS = 4
 
 @dataclass(frozen=True, eq=False)
 class SurfacePatches:
-    """Points of each side that are nearest to one of its anchors; sides (P,) : which side a patch belongs to."""
+    """Points of each side that are nearest to one of its anchors; sides (P,) : which side a patch belongs to.
+
+    group : symmetries of the boundary; there are patches in one fundamental domain of it alone
+    """
 
     every: tuple[Side, ...]
     anchors: tuple[Array, ...]
     sides: Array
+    group: SignGroup
 
     @classmethod
-    def of(cls, sides: Sequence[Side]) -> SurfacePatches:
+    def of(cls, sides: Sequence[Side], group: SignGroup) -> SurfacePatches:
         """Patches of about the same area."""
         total = sum(side.measure for side in sides)
         counts = [max(1, ceil(PATCHES * side.measure / total)) for side in sides]
-        anchors = tuple(side.sample(n, rng=1, method="sobol") for side, n in zip(sides, counts, strict=True))
-        return cls(tuple(sides), anchors, np.repeat(np.arange(len(sides)), counts))
+        if group.order > 1:  # few points of a side may miss its share of the fundamental domain
+            counts = [max(n, SURFACE_POOL // PATCHES * group.order) for n in counts]
+        every = [side.sample(n, rng=1, method="sobol") for side, n in zip(sides, counts, strict=True)]
+        anchors = tuple(own[group.fundamental(own)] for own in every)
+        return cls(tuple(sides), anchors, np.repeat(np.arange(len(sides)), list(map(len, anchors))), group)
 
     @cached_property
     def _trees(self) -> tuple[cKDTree, ...]:
@@ -46,7 +54,10 @@ class SurfacePatches:
         """(P,)."""
         found = np.zeros(len(self.sides))
         for number, side in enumerate(self.every):
-            homes = self._homes(number, side.sample(SURFACE_POOL, rng=2, method="sobol"))
+            if not len(self.anchors[number]):
+                continue
+            points = side.sample(SURFACE_POOL, rng=2, method="sobol")
+            homes = self._homes(number, points[self.group.fundamental(points)])
             shares = np.bincount(homes, minlength=len(self.sides)) / SURFACE_POOL
             found += shares * side.measure
         return np.maximum(found, 1e-300)
@@ -70,6 +81,7 @@ class SurfacePatches:
             size = int(np.clip(2 * densest * side.measure, 64, SURFACE_POOL))
             for _ in range(DOUBLINGS):
                 pool = side.sample(size, rng=seed, method="sobol")
+                pool = pool[self.group.fundamental(pool)]
                 own = self._homes(number, pool)
                 if (np.bincount(own, minlength=len(counts)) >= wanted).all():
                     break

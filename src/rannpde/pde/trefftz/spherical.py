@@ -105,6 +105,15 @@ class SphericalFamily(CanonicalFamily):
         l, m = self._pairs  # noqa: E741
         return np.concatenate([l, l[m > 0]])
 
+    def signs(self, flip: Array) -> Array:
+        """The signs (N,) that features get where those of coordinates about the centre change by a flip (3,) of ±1.
+
+        Re Y_l^m is even in y, Im Y_l^m odd; both have the parity of l + m in z, and that of m and m + 1 in x.
+        """
+        l, m = self._pairs  # noqa: E741
+        real = np.where(flip[0] < 0, (-1.0) ** m, 1.0) * np.where(flip[2] < 0, (-1.0) ** (l + m), 1.0)
+        return np.asarray(np.concatenate([real, flip[0] * flip[1] * real[m > 0]]))
+
     @property
     def _harmonic(self) -> bool:
         return self.form.kappa == 0
