@@ -250,7 +250,7 @@ class AdaptiveTrefftz:
         amplification, measured = stability, self._amplification(before, values, boundary)
         if isinstance(found, LeastSquares | SymmetricLeastSquares) and (one.sampled or np.isfinite(measured)):
             deviation = DEVIATIONS * found.deviation(responses)
-            amplification = min(stability, deviation if one.sampled else max(measured, deviation))
+            amplification = min(stability, np.hypot(1.0, deviation) if one.sampled else max(measured, deviation))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups

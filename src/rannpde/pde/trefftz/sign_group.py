@@ -62,7 +62,7 @@ class SignGroup:
         return np.asarray(self.origin + self.flips[:, None, :] * (points - self.origin))
 
     def fundamental(self, points: Array) -> Array:
-        """Which points (M,) lie in one fundamental domain: of all their images, they are the farthest along a diagonal."""
+        """Which points (M,) lie in one fundamental domain: of their images, they are the farthest along a diagonal."""
         return np.asarray(((points - self.origin) @ (1 - self.flips).T >= 0).all(axis=1))
 
 
@@ -86,8 +86,8 @@ def sign_group(terms: Sequence[Term], form: CanonicalForm, words: Vocabulary) ->
 def _image_of_side(
     terms: Sequence[Term], number: int, points: Array, images: Array, flip: Array, words: Vocabulary
 ) -> int | None:
-    """The number of the side on which the images (M, n) of all points (M, n) of a side lie, with the same coefficients of
-    its condition; None where there is none."""
+    """The number of the side on which the images (M, n) of all points (M, n) of a side lie, with the same
+    coefficients of its condition; None where there is none."""
     own = terms[number]
     order = [number, *(k for k in range(len(terms)) if k != number)]
     for k in order:
@@ -101,9 +101,7 @@ def _image_of_side(
     return None
 
 
-def _same_coefficients(
-    own: Term, other: Term, points: Array, images: Array, flip: Array, words: Vocabulary
-) -> bool:
+def _same_coefficients(own: Term, other: Term, points: Array, images: Array, flip: Array, words: Vocabulary) -> bool:
     """Whether a condition at points is another one at their images: derivatives change their signs with the axes."""
     jets, here = condition_coefficients([own], points, words)
     others, there = condition_coefficients([other], images, words)

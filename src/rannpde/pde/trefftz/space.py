@@ -195,7 +195,7 @@ class SpaceLaw:
 
         At edges and corners sources of all directions between the normals of the sides are needed.
         """
-        points, homes, normals = self.patches.drawn(counts, int(rng.integers(2**31)), with_normals=True)
+        points, homes, normals = self.patches.drawn(counts, int(rng.integers(2**31)))
         here = self.form.to(points)
         outward = normals @ np.linalg.inv(self.form.matrix)
         outward /= np.linalg.norm(outward, axis=1, keepdims=True)
@@ -253,7 +253,7 @@ class SpaceLaw:
         First come all points in one fundamental domain, then their images by one symmetry after the other.
         """
         hole = np.array(self.nearest)[self.patches.sides]
-        areas, total = self.patches.areas, float(self.patches.areas.sum())  # of one fundamental domain
+        areas, total = self.patches.shares, float(self.patches.areas.sum())  # of one fundamental domain
         outer = float(areas[hole < 0].sum()) or total
         regular = 0 if self.layered else (resolution.regular + 1) ** 2
         own = regular * areas / np.where(hole < 0, outer, total)
@@ -266,17 +266,14 @@ class SpaceLaw:
         counts = np.ceil(rows + 20 * len(self.terms) / len(areas)).astype(int)
         scale = min(self.radius, 1 / max(self.form.wave_number, 1e-300))
         scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
-        points, homes, _ = self.patches.drawn(counts, int(1e6 * shift))
-        shares = areas / total / self.group.order / np.bincount(homes, minlength=len(areas)).clip(1)
-        weights = np.sqrt(shares)[homes]
+        points, homes, shares = self.patches.collocation(counts, int(1e6 * shift))
+        weights = np.sqrt(shares / (total * self.group.order))
         found = []
         for images, sides in zip(self.group.images(points), self.group.sides, strict=True):
             for number, image in enumerate(sides):
                 mine = self.patches.sides[homes] == number
                 scales = np.full(int(mine.sum()), scale)
-                found.append(
-                    ConditionPoints(self.terms[image], images[mine], weights[mine], scales, homes[mine])
-                )
+                found.append(ConditionPoints(self.terms[image], images[mine], weights[mine], scales, homes[mine]))
         return found
 
     def tube(self) -> tuple[Array, Array]:
@@ -324,22 +321,24 @@ class SpaceLaw:
                 rate = before.rate(now) if before is not None else 0.0
                 more = ceil(np.log(boundary / wanted) / rate) if rate else self._degrees(weights, -1, boundary / wanted)
                 # two degrees more cost less than one more iteration, if the error falls a little slower
-                regular += min(more + 2, int((np.sqrt(self.tuning.growth) - 1) * (regular + 1)))
+                regular += min(more + 2, self._most_degrees(regular))
         return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()), now)
 
-    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
-        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor.
+    def _most_degrees(self, degree: int) -> int:
+        """By how many degrees functions about one point may grow at most from one iteration to the next."""
+        return int((np.sqrt(self.tuning.growth) - 1) * (degree + 1))
 
-        Two at least, and half as many as decay by now at most.
-        """
+    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
+        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor; two at
+        least."""
         about = self.centre if hole < 0 else self.holes[hole][0]
         for family, own in weights:
             if isinstance(family, SphericalFamily) and np.array_equal(family.centre, about):
                 sizes = np.zeros(int(family.degree) + 1)
                 np.maximum.at(sizes, family.orders, np.abs(own))
                 decaying = sizes[min(int(self._waves(float(family.radius))), len(sizes) - 1) :]  # waves do not, before
-                rate, half = -coefficient_decay(decaying)[2], ceil(len(decaying) / 2)
-                return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), half) if rate > 0 else half)
+                rate, most = -coefficient_decay(decaying)[2], self._most_degrees(int(family.degree))
+                return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), most) if rate > 0 else most)
         raise AssertionError("no features about this point")
 
 

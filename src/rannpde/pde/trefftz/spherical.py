@@ -14,6 +14,7 @@ f_{l+1}.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -21,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
 from rannpde.pde.trefftz.families import CanonicalFamily
 from rannpde.pde.trefftz.multipoles import ladder
@@ -56,24 +57,22 @@ def _step(degree: int, turn: int, signs: tuple[float, float]) -> csr_matrix:
 
     signs : of the terms f_{l-1} and f_{l+1} relative to those of j_l
     """
-    rows, columns, values = [], [], []
-    for l in range(degree + 1):  # noqa: E741
-        for m in range(-l, l + 1):
-            for other, sign in ((l - 1, signs[0]), (l + 1, signs[1])):
-                high, order = max(l, other), m + turn
-                if other < 0 or abs(order) > other:
-                    continue
-                below = other < l
-                if turn == 0:
-                    value = np.sqrt((high**2 - m**2) / (4 * high**2 - 1)) * (1 if below else -1)
-                else:
-                    lean = -turn * m if below else turn * m + 1
-                    value = np.sqrt((high + lean - 1) * (high + lean) / (4 * high**2 - 1)) * turn
-                rows.append(other * other + other + order)
-                columns.append(l * l + l + m)
-                values.append(sign * value)
-    shape = ((degree + 2) ** 2, (degree + 1) ** 2)
-    return csr_matrix((values, (rows, columns)), shape=shape)
+    every = np.arange((degree + 1) ** 2)
+    l = np.sqrt(every + 0.5).astype(int)  # noqa: E741
+    m = every - l * l - l
+    total = csr_matrix(((degree + 2) ** 2, (degree + 1) ** 2))
+    for below, sign in ((True, signs[0]), (False, signs[1])):
+        other, order = l - 1 if below else l + 1, m + turn
+        inside = np.abs(order) <= other
+        high = np.maximum(l, other)
+        if turn == 0:
+            values = np.sqrt(np.maximum(high**2 - m**2, 0) / (4 * high**2 - 1)) * (1 if below else -1)
+        else:
+            lean = high + (-turn * m if below else turn * m + 1)
+            values = np.sqrt(np.maximum((lean - 1) * lean, 0) / (4 * high**2 - 1)) * turn
+        where = (other * other + other + order)[inside], every[inside]
+        total = total + csr_matrix((sign * values[inside], where), shape=total.shape)
+    return csr_matrix(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +195,61 @@ class SphericalFamily(CanonicalFamily):
                 if m:
                     np.multiply(size, power.imag, out=found[real + l * (l - 1) // 2 + m - 1])
         return found.T
+
+    @property
+    def rows_at_once(self) -> int:
+        """Tables hold the functions of one order m alone."""
+        return block_rows(8 * (int(self.degree) + 1))
+
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
+        """Derivatives of a sum are sums of the same functions with other weights: none is evaluated on its own."""
+        parts = [self.form.expanded(index) for index in indices]
+        distinct = list(dict.fromkeys(beta for part in parts for beta in part))
+        away = self.form.to(points) - self.centre
+        radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
+        top = int(self.degree) + max(map(sum, distinct))
+        sums = self._summed(away, radius, np.stack([self._weights(weights, beta, top) for beta in distinct]))
+        if self.form.moves or self._screened:
+            sums *= np.exp(self._exponent(away, radius))
+        known = dict(zip(distinct, sums, strict=True))
+        return [np.sum([value * known[beta] for beta, value in part.items()], axis=0)[:, None] for part in parts]
+
+    def _weights(self, weights: Array, index: MultiIndex, top: int) -> Array:
+        """Complex weights h_lm (top + 1, top + 1), for which ∂^index of the sum is Re Σ h_lm f_l Y_l^m, m ≥ 0."""
+        l, m = self._pairs  # noqa: E741
+        own = weights[: len(l)].astype(complex)
+        own[m > 0] -= 1j * weights[len(l) :]
+        order = sum(index)
+        every = self._derivative(index)[:, l * l + l + m] @ (own * self._factors * self._unit**order)
+        found = np.zeros((top + 1, top + 1), dtype=complex)
+        l, m = np.tril_indices(int(self.degree) + order + 1)  # noqa: E741
+        found[l, m] = every[l * l + l + m]
+        negative = m > 0  # Y_l^{-m} is (-1)^m times the conjugate of Y_l^m
+        l, m = l[negative], m[negative]  # noqa: E741
+        found[l, m] += (-1.0) ** m * every[l * l + l - m].conj()
+        return found
+
+    def _summed(self, away: Array, radius: Array, weights: Array) -> Array:
+        """Re Σ h_lm f_l Y_l^m (K, M) for weights h (K, top + 1, top + 1), by the recurrence of each order m."""
+        top = weights.shape[1] - 1
+        plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
+        radial = self._radial(top, self._unit * radius)
+        found, table = np.zeros((len(weights), len(away))), np.empty((top + 1, len(away)))
+        power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
+        for m in range(top + 1):
+            if m:
+                power = power * plane
+                diagonal *= -np.sqrt((2 * m + 1) / (2 * m))
+            table[m] = diagonal
+            for l in range(m + 1, top + 1):  # noqa: E741
+                ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))
+                np.multiply(ratio * height, table[l - 1], out=table[l])
+                if l > m + 1:
+                    share = np.sqrt(((l - 1) ** 2 - m * m) / (4 * (l - 1) ** 2 - 1))
+                    table[l] -= (ratio * share) * table[l - 2]
+            scaled, own = table[m:] * radial[m:], weights[:, m:, m]
+            found += (own.real @ scaled) * power.real - (own.imag @ scaled) * power.imag
+        return found
 
     def _derivatives(self, away: Array, radius: Array, index: MultiIndex) -> Array:
         """∂^index of the functions (M, N)."""

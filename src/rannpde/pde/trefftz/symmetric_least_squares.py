@@ -1,10 +1,10 @@
 """Least squares on a symmetric solid: one small problem for every character of the group instead of one large one.
 
 Let a group of G commuting symmetries r map the boundary, the conditions and the features onto themselves, φ_j(r x) =
-± φ_k(x). The combinations of features that belong to a character χ, Σ_r χ(r) φ_j∘r, are orthogonal to those of all other
-characters on every set of points that the group maps onto itself, and so are the parts Σ_r χ(r) g(r x) of the data. What
-is left are G problems with one G-th of the columns, at one G-th of the points: features are evaluated at G times fewer
-points, and factorisations are G² times less work in all.
+± φ_k(x). The combinations of features that belong to a character χ, Σ_r χ(r) φ_j∘r, are orthogonal to those of all
+other characters on every set of points that the group maps onto itself, and so are the parts Σ_r χ(r) g(r x) of the
+data. What is left are G problems with one G-th of the columns, at one G-th of the points: features are evaluated at G
+times fewer points, and factorisations are G² times less work in all.
 """
 
 from __future__ import annotations
