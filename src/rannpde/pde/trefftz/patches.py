@@ -59,12 +59,12 @@ class SurfacePatches:
         """For every side the points of those that meet it at an edge, with their spacing."""
         trees = [cKDTree(points) for points in self.samples]
         spacings = [sqrt(side.measure / SURFACE_POOL) for side in self.every]
-        found = []
+        adjacent = []
         for number, points in enumerate(self.samples):
             others = [k for k in range(len(trees)) if k != number]
             gaps = {k: trees[k].query(points, distance_upper_bound=spacings[number] + spacings[k])[0] for k in others}
-            found.append(tuple((trees[k], spacings[k]) for k in others if np.isfinite(gaps[k]).any()))
-        return tuple(found)
+            adjacent.append(tuple((trees[k], spacings[k]) for k in others if np.isfinite(gaps[k]).any()))
+        return tuple(adjacent)
 
     def densities(self, number: int, points: Array) -> Array:
         """The density (M,), up to a factor, with which points (M, n) of a side serve functions that are smooth on it.
@@ -73,10 +73,10 @@ class SurfacePatches:
         case: it grows like the inverse root of the distance from each edge, until that is the spacing of the samples
         from which it is measured.
         """
-        found = np.ones(len(points))
+        density = np.ones(len(points))
         for tree, spacing in self._adjacent[number]:
-            found /= np.sqrt(np.maximum(tree.query(points)[0], spacing))
-        return found
+            density /= np.sqrt(np.maximum(tree.query(points)[0], spacing))
+        return density
 
     @cached_property
     def _counted(self) -> tuple[Array, Array, Array]:

@@ -17,12 +17,10 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.trefftz.least_squares import PANEL
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import condition_coefficients
 from rannpde.rounding import COMPUTED, ROOT_ROUNDED
-
-SYMMETRY_SAMPLES = 64
-"""Points of a side whose images are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ def sign_group(terms: Sequence[Term], form: CanonicalForm, words: Vocabulary) ->
     dim = form.dim
     if form.moves or np.count_nonzero(form.matrix - np.diag(np.diag(form.matrix))):
         return SignGroup.trivial(dim, len(terms))
-    samples = [term.region.sample(SYMMETRY_SAMPLES, rng=1) for term in terms]  # type: ignore[union-attr]
+    samples = [term.region.sample(PANEL, rng=1) for term in terms]  # type: ignore[union-attr]
     flips, sides = [], []
     for signs in product((1.0, -1.0), repeat=dim):
         flip = np.array(signs)

@@ -130,24 +130,24 @@ class SpaceLaw:
         scale = float(np.linalg.norm(self.form.matrix, 2))
         if not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
             return ()
-        found, inside = [], self.form.to(self.domain.sample(64, rng=1))
+        spheres, inside = [], self.form.to(self.domain.sample(64, rng=1))
         for leaf in tree_leaves(self.domain.tree):
             if isinstance(leaf.solid, Ball):
                 centre, radius = self.form.to(np.array([leaf.solid.centre]))[0], scale * leaf.solid.radius
                 away = np.linalg.norm(np.concatenate([self.outline, inside]) - centre, axis=1)
                 if away.min() > (1 - 1e-9) * radius and away[-len(inside) :].max() > radius:  # it lies outside
-                    found.append((centre, radius))
-        return tuple(found)
+                    spheres.append((centre, radius))
+        return tuple(spheres)
 
     @cached_property
     def nearest(self) -> tuple[int, ...]:
         """For every side the number of the hole that it bounds, -1 for others."""
-        found = []
+        numbers = []
         for term in self.terms:
             here = self.form.to(self._side(term).sample(16, rng=1))
             fits = [np.ptp(np.linalg.norm(here - centre, axis=1)) < 1e-9 * radius for centre, radius in self.holes]
-            found.append(fits.index(True) if True in fits else -1)
-        return tuple(found)
+            numbers.append(fits.index(True) if True in fits else -1)
+        return tuple(numbers)
 
     @cached_property
     def centre(self) -> Array:
@@ -181,14 +181,14 @@ class SpaceLaw:
 
     def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """A realisation of the law."""
-        found: list[FeatureFamily] = []
+        families: list[FeatureFamily] = []
         if not self.layered:
-            found.append(self._about(self.centre, self.span, resolution.regular, True))
+            families.append(self._about(self.centre, self.span, resolution.regular, True))
             for (centre, radius), degree in zip(self.holes, resolution.holes, strict=True):
-                found.append(self._about(centre, radius, degree, False))
+                families.append(self._about(centre, radius, degree, False))
         if any(resolution.sources):
-            found.append(self._sources(np.array(resolution.sources), rng))
-        return found
+            families.append(self._sources(np.array(resolution.sources), rng))
+        return families
 
     def _sources(self, counts: Array, rng: np.random.Generator) -> SourceFamily:
         """So many sources behind each patch (P,), at a few times their spacing, in directions around the normal.
@@ -218,11 +218,11 @@ class SpaceLaw:
     @cached_property
     def _hole_images(self) -> Array:
         """The number (G, holes) of the hole that every hole becomes by each symmetry."""
-        found = np.empty((self.group.order, len(self.holes)), dtype=int)
+        images = np.empty((self.group.order, len(self.holes)), dtype=int)
         centres = np.array([centre for centre, _ in self.holes]).reshape(-1, 3)
-        for row, flip in zip(found, self.group.flips, strict=True):
+        for row, flip in zip(images, self.group.flips, strict=True):
             row[:] = [np.argmin(np.linalg.norm(centres - flip * centre, axis=1)) for centre in centres]
-        return found
+        return images
 
     def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits | None:
         """How symmetries act on the features; None where there are none."""
@@ -268,13 +268,13 @@ class SpaceLaw:
         scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
         points, homes, shares = self.patches.collocation(counts, int(1e6 * shift))
         weights = np.sqrt(shares / (total * self.group.order))
-        found = []
+        conditions = []
         for images, sides in zip(self.group.images(points), self.group.sides, strict=True):
             for number, image in enumerate(sides):
                 mine = self.patches.sides[homes] == number
                 scales = np.full(int(mine.sum()), scale)
-                found.append(ConditionPoints(self.terms[image], images[mine], weights[mine], scales, homes[mine]))
-        return found
+                conditions.append(ConditionPoints(self.terms[image], images[mine], weights[mine], scales, homes[mine]))
+        return conditions
 
     def tube(self) -> tuple[Array, Array]:
         """No layers in space."""

@@ -32,23 +32,23 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 def spherical_harmonics(directions: Array, degree: int) -> Array:
     """Orthonormal Y_l^m ((degree + 1)², M), l² + l + m the number of (l, m), at unit vectors (M, 3)."""
     plane, height = directions @ np.array([1, 1j, 0]), directions[:, 2]
-    found = np.zeros(((degree + 1) ** 2, len(directions)), dtype=complex)
-    found[0] = np.sqrt(1 / (4 * np.pi))
+    harmonics = np.zeros(((degree + 1) ** 2, len(directions)), dtype=complex)
+    harmonics[0] = np.sqrt(1 / (4 * np.pi))
     for l in range(1, degree + 1):  # noqa: E741 - the names of the degree and the order everywhere
         here = l * l + l
-        found[here + l] = -np.sqrt((2 * l + 1) / (2 * l)) * plane * found[(l - 1) ** 2 + 2 * (l - 1)]
+        harmonics[here + l] = -np.sqrt((2 * l + 1) / (2 * l)) * plane * harmonics[(l - 1) ** 2 + 2 * (l - 1)]
         m = np.arange(l)
         ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))[:, None]
-        before = found[(l - 1) ** 2 + (l - 1) + m]
+        before = harmonics[(l - 1) ** 2 + (l - 1) + m]
         earlier = np.zeros_like(before)
         if l > 1:
             inner = m[:-1]
             share = np.sqrt(((l - 1) ** 2 - inner**2) / (4 * (l - 1) ** 2 - 1))[:, None]
-            earlier[:-1] = share * found[(l - 2) ** 2 + (l - 2) + inner]
-        found[here + m] = ratio * (height * before - earlier)
+            earlier[:-1] = share * harmonics[(l - 2) ** 2 + (l - 2) + inner]
+        harmonics[here + m] = ratio * (height * before - earlier)
         positive = np.arange(1, l + 1)
-        found[here - positive] = ((-1.0) ** positive)[:, None] * found[here + positive].conj()
-    return found
+        harmonics[here - positive] = ((-1.0) ** positive)[:, None] * harmonics[here + positive].conj()
+    return harmonics
 
 
 @lru_cache(maxsize=64)
@@ -165,10 +165,10 @@ class SphericalFamily(CanonicalFamily):
     def canonical(self, points: Array, index: MultiIndex) -> Array:
         away = points - self.centre
         radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
-        found = self._derivatives(away, radius, index) if any(index) else self._undifferentiated(away, radius)
+        values = self._derivatives(away, radius, index) if any(index) else self._undifferentiated(away, radius)
         if self.form.moves or self._screened:
-            found = found * np.exp(self._exponent(away, radius))[:, None]
-        return found
+            values = values * np.exp(self._exponent(away, radius))[:, None]
+        return values
 
     def _undifferentiated(self, away: Array, radius: Array) -> Array:
         """The functions themselves (M, N), one after the other, so that all intermediate arrays stay in the cache."""
@@ -176,7 +176,7 @@ class SphericalFamily(CanonicalFamily):
         plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
         radial = self._radial(degree, self._unit * radius)
         factors = self._factors
-        found = np.empty((self.columns, len(away)))
+        values = np.empty((self.columns, len(away)))
         real = (degree + 1) * (degree + 2) // 2  # columns; then follow imaginary parts of m > 0
         power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
         for m in range(degree + 1):
@@ -191,10 +191,10 @@ class SphericalFamily(CanonicalFamily):
                     before, now = now, ratio * (height * now - share * before)
                 here = l * (l + 1) // 2 + m
                 size = (factors[here] * now) * radial[l]
-                np.multiply(size, power.real, out=found[here])
+                np.multiply(size, power.real, out=values[here])
                 if m:
-                    np.multiply(size, power.imag, out=found[real + l * (l - 1) // 2 + m - 1])
-        return found.T
+                    np.multiply(size, power.imag, out=values[real + l * (l - 1) // 2 + m - 1])
+        return values.T
 
     @property
     def rows_at_once(self) -> int:
@@ -221,20 +221,20 @@ class SphericalFamily(CanonicalFamily):
         own[m > 0] -= 1j * weights[len(l) :]
         order = sum(index)
         every = self._derivative(index)[:, l * l + l + m] @ (own * self._factors * self._unit**order)
-        found = np.zeros((top + 1, top + 1), dtype=complex)
+        folded = np.zeros((top + 1, top + 1), dtype=complex)
         l, m = np.tril_indices(int(self.degree) + order + 1)  # noqa: E741
-        found[l, m] = every[l * l + l + m]
+        folded[l, m] = every[l * l + l + m]
         negative = m > 0  # Y_l^{-m} is (-1)^m times the conjugate of Y_l^m
         l, m = l[negative], m[negative]  # noqa: E741
-        found[l, m] += (-1.0) ** m * every[l * l + l - m].conj()
-        return found
+        folded[l, m] += (-1.0) ** m * every[l * l + l - m].conj()
+        return folded
 
     def _summed(self, away: Array, radius: Array, weights: Array) -> Array:
         """Re Σ h_lm f_l Y_l^m (K, M) for weights h (K, top + 1, top + 1), by the recurrence of each order m."""
         top = weights.shape[1] - 1
         plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
         radial = self._radial(top, self._unit * radius)
-        found, table = np.zeros((len(weights), len(away))), np.empty((top + 1, len(away)))
+        sums, table = np.zeros((len(weights), len(away))), np.empty((top + 1, len(away)))
         power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
         for m in range(top + 1):
             if m:
@@ -248,8 +248,8 @@ class SphericalFamily(CanonicalFamily):
                     share = np.sqrt(((l - 1) ** 2 - m * m) / (4 * (l - 1) ** 2 - 1))
                     table[l] -= (ratio * share) * table[l - 2]
             scaled, own = table[m:] * radial[m:], weights[:, m:, m]
-            found += (own.real @ scaled) * power.real - (own.imag @ scaled) * power.imag
-        return found
+            sums += (own.real @ scaled) * power.real - (own.imag @ scaled) * power.imag
+        return sums
 
     def _derivatives(self, away: Array, radius: Array, index: MultiIndex) -> Array:
         """∂^index of the functions (M, N)."""
@@ -259,8 +259,8 @@ class SphericalFamily(CanonicalFamily):
         table = harmonics * self._radial(degree + order, self._unit * radius)[levels]
         l, m = self._pairs  # noqa: E741
         wanted = l * l + l + m
-        found = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
-        return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
+        values = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
+        return np.concatenate([values.real, values.imag[:, m > 0]], axis=1)
 
     def _derivative(self, index: MultiIndex) -> csr_matrix:
         """∂^index as a matrix on functions of all (l, m), over the unit to the order."""

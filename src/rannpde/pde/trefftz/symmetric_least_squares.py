@@ -37,15 +37,15 @@ class FeatureOrbits:
         """For every character the orthonormal combinations (N_χ, N) of features that belong to it."""
         first = np.flatnonzero(self.numbers.min(axis=0) == np.arange(self.numbers.shape[1]))
         columns, rows = self.numbers[:, first], np.broadcast_to(np.arange(len(first)), (self.group.order, len(first)))
-        found = []
+        combinations = []
         for character in self.group.characters:
             values = character[:, None] * self.signs[:, first]
             shape = (len(first), self.numbers.shape[1])
             matrix = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape)
             sizes = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
             own = np.flatnonzero(sizes > 0)  # sums of ±1: those of other characters vanish exactly
-            found.append(csr_matrix(diags(1 / sizes[own]) @ matrix[own]))
-        return tuple(found)
+            combinations.append(csr_matrix(diags(1 / sizes[own]) @ matrix[own]))
+        return tuple(combinations)
 
 
 @dataclass(frozen=True, eq=False)
