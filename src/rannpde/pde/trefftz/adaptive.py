@@ -19,6 +19,7 @@ from rannpde.pde.trefftz.least_squares import PANEL, LeastSquares, largest_singu
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
+from rannpde.pde.trefftz.symmetric_least_squares import SymmetricLeastSquares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
@@ -41,7 +42,9 @@ class RowSystem(Protocol):
     @property
     def data(self) -> float: ...
 
-    def solved(self, accuracy: float) -> LeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
+    def solved(
+        self, accuracy: float
+    ) -> LeastSquares | SymmetricLeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
 
 
 class TrefftzDiscretisation(Protocol):
@@ -245,9 +248,9 @@ class AdaptiveTrefftz:
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification, measured = stability, self._amplification(before, values, boundary)
-        if isinstance(found, LeastSquares) and (one.sampled or np.isfinite(measured)):
+        if isinstance(found, LeastSquares | SymmetricLeastSquares) and (one.sampled or np.isfinite(measured)):
             deviation = DEVIATIONS * found.deviation(responses)
-            amplification = min(stability, deviation if one.sampled else max(measured, deviation))
+            amplification = min(stability, np.hypot(1.0, deviation) if one.sampled else max(measured, deviation))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups

@@ -31,6 +31,7 @@ from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.segments import BoundarySegment
 from rannpde.pde.trefftz.sources import SourceFamily
+from rannpde.pde.trefftz.symmetric_least_squares import FeatureOrbits
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
@@ -287,6 +288,10 @@ class PlaneLaw:
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundary with their shares of the domain, where layers are thin."""
         return boundary_tube(self)
+
+    def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits | None:
+        """None: symmetries of plane domains are used by unfolding them."""
+        return None
 
     def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]:
         """Hole → the columns (C,) of its multipoles beyond dipoles, which hardly reach other boundaries."""

@@ -33,14 +33,15 @@ class AxisModes:
     def between(cls, ends: tuple[float, float], conditions: Sequence[float], count: int) -> AxisModes:
         """conditions : h ≥ 0 of u_n + h u = 0 at both ends, infinite where the value vanishes."""
         length, number = ends[1] - ends[0], np.arange(count)
+        if all(h in (0.0, np.inf) for h in conditions):
+            frequencies = (number + 0.5 * sum(h == np.inf for h in conditions)) * np.pi / length
+            return cls(frequencies, _phase(conditions[0], frequencies), ends[0], length)
         low, high = number * np.pi / length, (number + 1) * np.pi / length
         for _ in range(2 * np.finfo(float).nmant):  # every halving is a digit
             middle = 0.5 * (low + high)
             under = middle * length < number * np.pi + sum(_phase(h, middle) for h in conditions)
             low, high = np.where(under, middle, low), np.where(under, high, middle)
-        plain = all(h in (0.0, np.inf) for h in conditions)  # in closed form: no rounding of bisections
-        whole = (number + 0.5 * sum(h == np.inf for h in conditions)) * np.pi / length
-        frequencies = whole if plain else 0.5 * (low + high)
+        frequencies = 0.5 * (low + high)
         return cls(frequencies, _phase(conditions[0], frequencies), ends[0], length)
 
     @cached_property

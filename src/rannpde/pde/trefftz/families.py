@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.errors import choose
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -25,6 +25,11 @@ class FeatureFamily(ABC):
     @abstractmethod
     def columns(self) -> int:
         """The number of features N."""
+
+    @property
+    def rows_at_once(self) -> int:
+        """Points at which sums are evaluated at once, so that intermediate arrays stay small."""
+        return block_rows(8 * max(self.columns, 1))
 
     @abstractmethod
     def values(self, points: Array, index: MultiIndex) -> Array:

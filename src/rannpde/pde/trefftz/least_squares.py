@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +27,7 @@ class LeastSquares:
     """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation that tells how rows act on columns.
 
     sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
-    residual (M,) : what is left of the right-hand side
+    residual (M,) : what is left of the right-hand side; reciprocal_condition : of the triangle, an estimate
     """
 
     coefficients: Array
@@ -35,11 +36,12 @@ class LeastSquares:
     triangle: Array
     residual: Array
     rank: int
+    reciprocal_condition: float
 
     @cached_property
-    def _safe(self) -> Array:
+    def safe(self) -> Array:
         """The triangle above a multiple of the identity, or itself where that would not change it."""
-        if _reciprocal_condition(self.triangle) > SAFE:
+        if self.reciprocal_condition > SAFE:
             return self.triangle
         return Regularised.of(self.triangle, SAFE).triangle
 
@@ -50,22 +52,35 @@ class LeastSquares:
         interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
         too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
-        return np.asarray(solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False))
+        return np.asarray(solve_triangular(self.safe, (interior / self.sizes).T, trans="T", check_finite=False))
 
     def deviation(self, responses: Array) -> float:
-        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled.
+        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled."""
+        return sampling_deviation([(self, responses)])
 
-        The residual is orthogonal to all features, so that only its sampling errors reach the coefficients, as errors
-        of the data at single points would: with h_i the response inside to an error at point i, the variance is
-        Σ |h_i|² r_i² (the sandwich estimator of Eicker and White), here relative to Σ r_i². The sums |h_i|² are
-        those of a few random combinations of the points inside.
-        """
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (responses.shape[1], PANEL)) / np.sqrt(PANEL)
-        inside = solve_triangular(self._safe, responses @ signs, check_finite=False)
-        influence = np.square(self.factorisation.spanned(self.triangle @ inside)).sum(axis=1)
-        squares = np.square(self.residual)
-        total = float(squares.sum())
-        return float(np.sqrt(influence @ squares / total)) if total else 0.0
+
+def sampling_deviation(blocks: Sequence[tuple[LeastSquares, Array]]) -> float:
+    """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled.
+
+    The residual is orthogonal to all features, so that only its sampling errors reach the coefficients, as errors
+    of the data at single points would: with h_i the response inside to an error at point i, the variance is
+    Σ |h_i|² r_i² (the sandwich estimator of Eicker and White), here relative to Σ r_i². The sums |h_i|² are
+    those of a few random combinations of the points inside. Rows of the same number in several blocks belong to one
+    sample, whose contributions h_i r_i are added before they are squared; least squares with N columns and M rows have
+    left the share 1 - N/M of the squares of its errors.
+
+    blocks : of orthogonal features, each with its responses (N, K)
+    """
+    count = blocks[0][1].shape[1]
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (count, PANEL)) / np.sqrt(PANEL)
+    errors, total = np.zeros((len(blocks[0][0].residual), PANEL)), 0.0
+    for block, responses in blocks:
+        rows, columns = len(block.residual), len(block.triangle)
+        unfitted = block.residual * np.sqrt(rows / max(rows - columns, 1))
+        inside = solve_triangular(block.safe, responses @ signs, check_finite=False)
+        errors += block.factorisation.spanned(block.triangle @ inside) * unfitted[:, None]
+        total += float(unfitted @ unfitted)
+    return float(np.linalg.norm(errors) / np.sqrt(total)) if total else 0.0
 
 
 def largest_singular_value(matrix: Array) -> float:
@@ -100,9 +115,9 @@ class Householder:
     @property
     def triangle(self) -> Array:
         """The triangular factor (N, N), with rows of zeros where there are fewer rows than columns."""
-        columns = self.reflections.shape[1]
+        rows, columns = self.reflections.shape
         found = np.triu(self.reflections[:columns])
-        return np.pad(found, ((0, columns - len(found)), (0, 0)))
+        return found if rows >= columns else np.pad(found, ((0, columns - rows), (0, 0)))
 
     @property
     def orthonormal(self) -> Array:
@@ -203,7 +218,8 @@ def least_squares(weighted: Array, rhs: Array) -> LeastSquares:
     first = Householder.of(weighted)
     triangle = first.triangle
     ridge = rounding_ridge(len(sizes))
-    second = Regularised.of(triangle, ridge) if _reciprocal_condition(triangle) <= ridge else Triangular(triangle)
+    certain = _reciprocal_condition(triangle)
+    second = Regularised.of(triangle, ridge) if certain <= ridge else Triangular(triangle)
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs
     for _ in range(2):
@@ -211,4 +227,4 @@ def least_squares(weighted: Array, rhs: Array) -> LeastSquares:
         left = rhs - weighted @ coefficients
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum())
-    return LeastSquares(coefficients / sizes, sizes, first, triangle, left, rank)
+    return LeastSquares(coefficients / sizes, sizes, first, triangle, left, rank, certain)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.arrays import Array, MultiIndex, row_blocks
 from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -46,7 +46,7 @@ class TrefftzNetwork:
         found = {i: np.stack([part.derivative(points, i) for part in self.parts], axis=1) for i in indices}
         ends = np.cumsum([0, *self.widths])
         for family, start, stop in zip(self.families, ends[:-1], ends[1:], strict=True):
-            for rows in row_blocks(len(points), block_rows(8 * max(family.columns, 1))):
+            for rows in row_blocks(len(points), family.rows_at_once):
                 own = family.several(points[rows], list(found), self.weights[start:stop])
                 for total, one in zip(found.values(), own, strict=True):
                     total[rows] += one

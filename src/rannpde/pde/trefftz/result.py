@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import HELD_OUT, Term, held_out_residual, term_residuals
+from rannpde.pde.residual import Term, held_out_residual, term_residuals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, TrefftzResult
@@ -107,7 +107,7 @@ def judged_solution(
         mean = squares[id(term)]
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
         measures[term.name] = before + share
-    count = _each(HELD_OUT, len(problem.terms))
+    count = _each(INSIDE_POINTS, len(problem.terms))  # means of squares to 1/√200
     held_out = held_out_residual(problem, network, count=count) if monitor.residuals else {}
     return Solution(
         problem=problem, fields=problem.fields, function=network, status=status, detail=detail,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonica
 from rannpde.pde.trefftz.particular import Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialModel, potential_model
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.sign_group import sign_group
 from rannpde.pde.trefftz.single import FeatureLaw
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.symmetry import Unfolding, unfolded
@@ -113,7 +114,7 @@ def feature_law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: T
     if setting.boundary is None:
         law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
         assert not isinstance(law, str)
-        return law
+        return replace(law, symmetries=sign_group(setting.terms, setting.form, problem.vocabulary))
     words, model, whole = problem.vocabulary, setting.model, setting.unfolding
     if whole is None:
         return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, words, model)

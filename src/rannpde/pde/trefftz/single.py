@@ -22,6 +22,7 @@ from rannpde.pde.trefftz.rows import (
     boundary_rows,
     feature_values,
 )
+from rannpde.pde.trefftz.symmetric_least_squares import FeatureOrbits, SymmetricRows
 from rannpde.pde.trefftz.two_level import ColumnLevels, HoleBlock
 
 
@@ -39,6 +40,8 @@ class FeatureLaw(Protocol):
     def hole_columns(self, families: Sequence[FeatureFamily]) -> dict[int, Array]: ...
 
     def hole_rows(self, conditions: Sequence[ConditionPoints]) -> dict[int, Array]: ...
+
+    def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits | None: ...
 
     def refined(
         self,
@@ -78,7 +81,11 @@ class OneNetwork:
         return sum(family.columns for family in families)
 
     def dense(self, families: list[FeatureFamily]) -> int:
-        """Columns of the largest dense factorisation: all, unless most are the multipoles of many holes."""
+        """Columns of the largest dense factorisation: all, unless most are the multipoles of many holes, or there are
+        symmetries."""
+        orbits = self._orbits(families)
+        if orbits is not None:
+            return max(own.shape[0] for own in orbits.combinations)
         blocks = [HoleBlock(np.empty(0), own) for own in self.law.hole_columns(families).values()]
         return len(ColumnLevels.of(self.columns(families), blocks).coupled)
 
@@ -94,9 +101,21 @@ class OneNetwork:
         """All features (M, fields, N)."""
         return feature_values(families, points, (0,) * self.form.dim)
 
-    def rows(self, families: list[FeatureFamily], resolution: Any, shift: float, factor: float = 1.0) -> TrefftzRows:
+    def _orbits(self, families: list[FeatureFamily]) -> FeatureOrbits | None:
+        """How symmetries act on the features, where they are of use: values at single points are not symmetric."""
+        return None if self.pins else self.law.orbits(families)
+
+    def rows(
+        self, families: list[FeatureFamily], resolution: Any, shift: float, factor: float = 1.0
+    ) -> TrefftzRows | SymmetricRows:
         """The conditions at collocation points; another ``shift`` gives fresh ones, ``factor`` times as many."""
         conditions = [*self.law.conditions(resolution, shift, factor), *self.pins]
+        orbits = self._orbits(families)
+        if orbits is not None:
+            part, order = self.network([], np.empty(0)), orbits.group.order
+            first = boundary_rows(families, part, conditions[: len(conditions) // order], self.words)
+            errors = boundary_misses(part, conditions, self.words).errors
+            return SymmetricRows(first.matrix, -errors.reshape(order, -1), first.weights, orbits)
         columns, rows = self.law.hole_columns(families), self.law.hole_rows(conditions)
         levels = ColumnLevels.of(self.columns(families), [HoleBlock(rows[hole], own) for hole, own in columns.items()])
         return boundary_rows(

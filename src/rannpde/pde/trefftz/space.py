@@ -19,8 +19,10 @@ from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.patches import SurfacePatches
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.sign_group import SignGroup
 from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
+from rannpde.pde.trefftz.symmetric_least_squares import FeatureOrbits
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SURFACE_SAMPLES = 3000
@@ -59,7 +61,7 @@ class SpaceResolution:
 
     regular : degree of the harmonics or waves about the middle
     holes : degree of the multipoles about the middle of each spherical hole
-    sources : sources behind each patch of the boundary
+    sources : sources behind each patch of the boundary, and as many behind each of its images
     before : the iteration before
     """
 
@@ -78,6 +80,12 @@ class SpaceLaw:
     form: CanonicalForm
     tol: float
     tuning: TrefftzTuning
+    symmetries: SignGroup | None = None
+
+    @cached_property
+    def group(self) -> SignGroup:
+        """The symmetries of the domain and of its conditions that are used."""
+        return self.symmetries or SignGroup.trivial(self.form.dim, len(self.terms))
 
     @cached_property
     def outline(self) -> Array:
@@ -122,29 +130,30 @@ class SpaceLaw:
         scale = float(np.linalg.norm(self.form.matrix, 2))
         if not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
             return ()
-        found, inside = [], self.form.to(self.domain.sample(64, rng=1))
+        spheres, inside = [], self.form.to(self.domain.sample(64, rng=1))
         for leaf in tree_leaves(self.domain.tree):
             if isinstance(leaf.solid, Ball):
                 centre, radius = self.form.to(np.array([leaf.solid.centre]))[0], scale * leaf.solid.radius
                 away = np.linalg.norm(np.concatenate([self.outline, inside]) - centre, axis=1)
                 if away.min() > (1 - 1e-9) * radius and away[-len(inside) :].max() > radius:  # it lies outside
-                    found.append((centre, radius))
-        return tuple(found)
+                    spheres.append((centre, radius))
+        return tuple(spheres)
 
     @cached_property
     def nearest(self) -> tuple[int, ...]:
         """For every side the number of the hole that it bounds, -1 for others."""
-        found = []
+        numbers = []
         for term in self.terms:
             here = self.form.to(self._side(term).sample(16, rng=1))
             fits = [np.ptp(np.linalg.norm(here - centre, axis=1)) < 1e-9 * radius for centre, radius in self.holes]
-            found.append(fits.index(True) if True in fits else -1)
-        return tuple(found)
+            numbers.append(fits.index(True) if True in fits else -1)
+        return tuple(numbers)
 
     @cached_property
     def centre(self) -> Array:
-        """The middle of the bounding box, canonical."""
-        return (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
+        """The middle of the bounding box, canonical; a point that symmetries do not move."""
+        middle = (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
+        return np.where(self.group.moved, 0.0, middle)
 
     @cached_property
     def span(self) -> float:
@@ -154,7 +163,7 @@ class SpaceLaw:
     @cached_property
     def patches(self) -> SurfacePatches:
         """The boundary in small patches, whose errors tell where sources are needed."""
-        return SurfacePatches.of([self._side(term) for term in self.terms])
+        return SurfacePatches.of([self._side(term) for term in self.terms], self.group)
 
     @cached_property
     def _areas(self) -> Array:
@@ -167,26 +176,26 @@ class SpaceLaw:
         holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
         sources = np.zeros(len(self._areas), dtype=int)
         if self.layered:
-            sources = np.ceil(60 * degree * self._areas / self._areas.sum()).astype(int)
+            sources = np.ceil(60 * degree / self.group.order * self._areas / self._areas.sum()).astype(int)
         return SpaceResolution(degree + ceil(waves), tuple(holes), tuple(sources.tolist()))
 
     def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """A realisation of the law."""
-        found: list[FeatureFamily] = []
+        families: list[FeatureFamily] = []
         if not self.layered:
-            found.append(self._about(self.centre, self.span, resolution.regular, True))
+            families.append(self._about(self.centre, self.span, resolution.regular, True))
             for (centre, radius), degree in zip(self.holes, resolution.holes, strict=True):
-                found.append(self._about(centre, radius, degree, False))
+                families.append(self._about(centre, radius, degree, False))
         if any(resolution.sources):
-            found.append(self._sources(np.array(resolution.sources), rng))
-        return found
+            families.append(self._sources(np.array(resolution.sources), rng))
+        return families
 
     def _sources(self, counts: Array, rng: np.random.Generator) -> SourceFamily:
         """So many sources behind each patch (P,), at a few times their spacing, in directions around the normal.
 
         At edges and corners sources of all directions between the normals of the sides are needed.
         """
-        points, homes, normals = self.patches.drawn(counts, int(rng.integers(2**31)), with_normals=True)
+        points, homes, normals = self.patches.drawn(counts, int(rng.integers(2**31)))
         here = self.form.to(points)
         outward = normals @ np.linalg.inv(self.form.matrix)
         outward /= np.linalg.norm(outward, axis=1, keepdims=True)
@@ -196,36 +205,76 @@ class SpaceLaw:
         own, near = wanted.copy(), np.ones(len(here), dtype=bool)
         tree = cKDTree(self.outline)
         for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
-            place = here + own[:, None] * outward
-            near = (tree.query(place)[0] < 0.6 * own) | self.domain.contains(self.form.back(place))
+            position = here + own[:, None] * outward
+            near = (tree.query(position)[0] < 0.6 * own) | self.domain.contains(self.form.back(position))
             if not near.any():
                 break
             own = np.where(near, 0.7 * own, own)
-        kept = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
-        return SourceFamily(self.form, place[kept], own[kept], np.zeros((1, 3)))
+        resolved = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
+        flips = self.group.flips
+        sources = (flips[:, None, :] * position[resolved]).reshape(-1, 3)
+        return SourceFamily(self.form, sources, np.tile(own[resolved], len(flips)), np.zeros((1, 3)))
+
+    @cached_property
+    def _hole_images(self) -> Array:
+        """The number (G, holes) of the hole that every hole becomes by each symmetry."""
+        images = np.empty((self.group.order, len(self.holes)), dtype=int)
+        centres = np.array([centre for centre, _ in self.holes]).reshape(-1, 3)
+        for row, flip in zip(images, self.group.flips, strict=True):
+            row[:] = [np.argmin(np.linalg.norm(centres - flip * centre, axis=1)) for centre in centres]
+        return images
+
+    def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits | None:
+        """How symmetries act on the features; None where there are none."""
+        flips, hole = self.group.flips, 0
+        if len(flips) == 1:
+            return None
+        starts = np.cumsum([0, *(family.columns for family in families)])
+        numbers, signs = np.empty((len(flips), starts[-1]), dtype=int), np.ones((len(flips), starts[-1]))
+        for k, family in enumerate(families):
+            own = np.arange(family.columns)
+            here = slice(starts[k], starts[k + 1])
+            if isinstance(family, SphericalFamily):
+                signs[:, here] = [family.signs(flip) for flip in flips]
+                images = np.full(len(flips), k)
+                if not family.regular:  # holes follow the regular functions
+                    images, hole = 1 + self._hole_images[:, hole], hole + 1
+                numbers[:, here] = starts[images][:, None] + own
+            else:  # images of sources follow each other, and so do those of images: all changes of signs commute
+                image, source = np.divmod(own, family.columns // len(flips))
+                products = flips[:, None, :] * flips[None, :, :]
+                table = np.argmin(np.abs(products[:, :, None, :] - flips).sum(axis=3), axis=2)
+                numbers[:, here] = starts[k] + table[:, image] * (family.columns // len(flips)) + source
+        return FeatureOrbits(self.group, numbers, signs)
 
     def conditions(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
-        """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
+        """Collocation points of all sides; the shift seeds them, so that another gives fresh ones.
+
+        First come all points in one fundamental domain, then their images by one symmetry after the other.
+        """
         hole = np.array(self.nearest)[self.patches.sides]
-        areas, total = self.patches.areas, float(self.patches.areas.sum())
+        areas, total = self.patches.shares, float(self.patches.areas.sum())  # of one fundamental domain
         outer = float(areas[hole < 0].sum()) or total
         regular = 0 if self.layered else (resolution.regular + 1) ** 2
         own = regular * areas / np.where(hole < 0, outer, total)
         for number, degree in enumerate(resolution.holes):
-            mine = hole == number
-            own[mine] = np.maximum(own[mine], (degree + 1) ** 2 * areas[mine] / areas[mine].sum())
-        rows = factor * (self.tuning.oversampling - 0.5) * (np.array(resolution.sources) + own)
+            images = np.unique(self._hole_images[:, number])  # of which the fundamental domain has one, or parts
+            mine = np.isin(hole, images)
+            columns = len(images) * (degree + 1) ** 2
+            own[mine] = np.maximum(own[mine], columns * areas[mine] / areas[mine].sum())
+        rows = factor * (self.tuning.oversampling - 0.5) * (np.array(resolution.sources) + own / self.group.order)
         counts = np.ceil(rows + 20 * len(self.terms) / len(areas)).astype(int)
         scale = min(self.radius, 1 / max(self.form.wave_number, 1e-300))
         scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
-        points, homes, _ = self.patches.drawn(counts, int(1e6 * shift))
-        shares = np.sqrt(areas / total / np.bincount(homes, minlength=len(areas)).clip(1))[homes]
-        found = []
-        for number, term in enumerate(self.terms):
-            mine = self.patches.sides[homes] == number
-            scales = np.full(int(mine.sum()), scale)
-            found.append(ConditionPoints(term, points[mine], shares[mine], scales, homes[mine]))
-        return found
+        points, homes, shares = self.patches.collocation(counts, int(1e6 * shift))
+        weights = np.sqrt(shares / (total * self.group.order))
+        conditions = []
+        for images, sides in zip(self.group.images(points), self.group.sides, strict=True):
+            for number, image in enumerate(sides):
+                mine = self.patches.sides[homes] == number
+                scales = np.full(int(mine.sum()), scale)
+                conditions.append(ConditionPoints(self.terms[image], images[mine], weights[mine], scales, homes[mine]))
+        return conditions
 
     def tube(self) -> tuple[Array, Array]:
         """No layers in space."""
@@ -259,32 +308,37 @@ class SpaceLaw:
         for number, own in zip(self.nearest, sizes, strict=True):
             if number >= 0 and own > target and own >= max(sizes) / len(sizes):
                 holes[number] += self._degrees(weights, number, own / wanted)
+        if holes:
+            holes = np.array(holes)[self._hole_images].max(axis=0).tolist()
         regular, sources, before = resolution.regular, np.array(resolution.sources), resolution.before
         if boundary > wanted:
             if self.layered or slow or sources.any():
                 density = np.where(outside > target, outside, 0.0) * np.sqrt(patches.areas)
                 more = now.growth(before if sources.any() else None, wanted, self.tuning.growth) - 1
-                sources = sources + np.ceil(more * now.features * density / density.sum()).astype(int)
+                more *= now.features / self.group.order
+                sources = sources + np.ceil(more * density / density.sum()).astype(int)
             else:
                 rate = before.rate(now) if before is not None else 0.0
                 more = ceil(np.log(boundary / wanted) / rate) if rate else self._degrees(weights, -1, boundary / wanted)
                 # two degrees more cost less than one more iteration, if the error falls a little slower
-                regular += min(more + 2, int((np.sqrt(self.tuning.growth) - 1) * (regular + 1)))
+                regular += min(more + 2, self._most_degrees(regular))
         return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()), now)
 
-    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
-        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor.
+    def _most_degrees(self, degree: int) -> int:
+        """By how many degrees functions about one point may grow at most from one iteration to the next."""
+        return int((np.sqrt(self.tuning.growth) - 1) * (degree + 1))
 
-        Two at least, and half as many as decay by now at most.
-        """
+    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
+        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor; two at
+        least."""
         about = self.centre if hole < 0 else self.holes[hole][0]
         for family, own in weights:
             if isinstance(family, SphericalFamily) and np.array_equal(family.centre, about):
                 sizes = np.zeros(int(family.degree) + 1)
                 np.maximum.at(sizes, family.orders, np.abs(own))
                 decaying = sizes[min(int(self._waves(float(family.radius))), len(sizes) - 1) :]  # waves do not, before
-                rate, half = -coefficient_decay(decaying)[2], ceil(len(decaying) / 2)
-                return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), half) if rate > 0 else half)
+                rate, most = -coefficient_decay(decaying)[2], self._most_degrees(int(family.degree))
+                return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), most) if rate > 0 else most)
         raise AssertionError("no features about this point")
 
 

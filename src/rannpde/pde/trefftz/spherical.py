@@ -14,6 +14,7 @@ f_{l+1}.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -21,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
 from rannpde.pde.trefftz.families import CanonicalFamily
 from rannpde.pde.trefftz.multipoles import ladder
@@ -31,23 +32,23 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 def spherical_harmonics(directions: Array, degree: int) -> Array:
     """Orthonormal Y_l^m ((degree + 1)², M), l² + l + m the number of (l, m), at unit vectors (M, 3)."""
     plane, height = directions @ np.array([1, 1j, 0]), directions[:, 2]
-    found = np.zeros(((degree + 1) ** 2, len(directions)), dtype=complex)
-    found[0] = np.sqrt(1 / (4 * np.pi))
+    harmonics = np.zeros(((degree + 1) ** 2, len(directions)), dtype=complex)
+    harmonics[0] = np.sqrt(1 / (4 * np.pi))
     for l in range(1, degree + 1):  # noqa: E741 - the names of the degree and the order everywhere
         here = l * l + l
-        found[here + l] = -np.sqrt((2 * l + 1) / (2 * l)) * plane * found[(l - 1) ** 2 + 2 * (l - 1)]
+        harmonics[here + l] = -np.sqrt((2 * l + 1) / (2 * l)) * plane * harmonics[(l - 1) ** 2 + 2 * (l - 1)]
         m = np.arange(l)
         ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))[:, None]
-        before = found[(l - 1) ** 2 + (l - 1) + m]
+        before = harmonics[(l - 1) ** 2 + (l - 1) + m]
         earlier = np.zeros_like(before)
         if l > 1:
             inner = m[:-1]
             share = np.sqrt(((l - 1) ** 2 - inner**2) / (4 * (l - 1) ** 2 - 1))[:, None]
-            earlier[:-1] = share * found[(l - 2) ** 2 + (l - 2) + inner]
-        found[here + m] = ratio * (height * before - earlier)
+            earlier[:-1] = share * harmonics[(l - 2) ** 2 + (l - 2) + inner]
+        harmonics[here + m] = ratio * (height * before - earlier)
         positive = np.arange(1, l + 1)
-        found[here - positive] = ((-1.0) ** positive)[:, None] * found[here + positive].conj()
-    return found
+        harmonics[here - positive] = ((-1.0) ** positive)[:, None] * harmonics[here + positive].conj()
+    return harmonics
 
 
 @lru_cache(maxsize=64)
@@ -56,24 +57,22 @@ def _step(degree: int, turn: int, signs: tuple[float, float]) -> csr_matrix:
 
     signs : of the terms f_{l-1} and f_{l+1} relative to those of j_l
     """
-    rows, columns, values = [], [], []
-    for l in range(degree + 1):  # noqa: E741
-        for m in range(-l, l + 1):
-            for other, sign in ((l - 1, signs[0]), (l + 1, signs[1])):
-                high, order = max(l, other), m + turn
-                if other < 0 or abs(order) > other:
-                    continue
-                below = other < l
-                if turn == 0:
-                    value = np.sqrt((high**2 - m**2) / (4 * high**2 - 1)) * (1 if below else -1)
-                else:
-                    lean = -turn * m if below else turn * m + 1
-                    value = np.sqrt((high + lean - 1) * (high + lean) / (4 * high**2 - 1)) * turn
-                rows.append(other * other + other + order)
-                columns.append(l * l + l + m)
-                values.append(sign * value)
-    shape = ((degree + 2) ** 2, (degree + 1) ** 2)
-    return csr_matrix((values, (rows, columns)), shape=shape)
+    every = np.arange((degree + 1) ** 2)
+    l = np.sqrt(every + 0.5).astype(int)  # noqa: E741
+    m = every - l * l - l
+    total = csr_matrix(((degree + 2) ** 2, (degree + 1) ** 2))
+    for below, sign in ((True, signs[0]), (False, signs[1])):
+        other, order = l - 1 if below else l + 1, m + turn
+        inside = np.abs(order) <= other
+        high = np.maximum(l, other)
+        if turn == 0:
+            values = np.sqrt(np.maximum(high**2 - m**2, 0) / (4 * high**2 - 1)) * (1 if below else -1)
+        else:
+            lean = high + (-turn * m if below else turn * m + 1)
+            values = np.sqrt(np.maximum((lean - 1) * lean, 0) / (4 * high**2 - 1)) * turn
+        where = (other * other + other + order)[inside], every[inside]
+        total = total + csr_matrix((sign * values[inside], where), shape=total.shape)
+    return csr_matrix(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +103,15 @@ class SphericalFamily(CanonicalFamily):
         """The degree l (N,) of every feature."""
         l, m = self._pairs  # noqa: E741
         return np.concatenate([l, l[m > 0]])
+
+    def signs(self, flip: Array) -> Array:
+        """The signs (N,) that features get where those of coordinates about the centre change by a flip (3,) of ±1.
+
+        Re Y_l^m is even in y, Im Y_l^m odd; both have the parity of l + m in z, and that of m and m + 1 in x.
+        """
+        l, m = self._pairs  # noqa: E741
+        real = np.where(flip[0] < 0, (-1.0) ** m, 1.0) * np.where(flip[2] < 0, (-1.0) ** (l + m), 1.0)
+        return np.asarray(np.concatenate([real, flip[0] * flip[1] * real[m > 0]]))
 
     @property
     def _harmonic(self) -> bool:
@@ -157,10 +165,10 @@ class SphericalFamily(CanonicalFamily):
     def canonical(self, points: Array, index: MultiIndex) -> Array:
         away = points - self.centre
         radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
-        found = self._derivatives(away, radius, index) if any(index) else self._undifferentiated(away, radius)
+        values = self._derivatives(away, radius, index) if any(index) else self._undifferentiated(away, radius)
         if self.form.moves or self._screened:
-            found = found * np.exp(self._exponent(away, radius))[:, None]
-        return found
+            values = values * np.exp(self._exponent(away, radius))[:, None]
+        return values
 
     def _undifferentiated(self, away: Array, radius: Array) -> Array:
         """The functions themselves (M, N), one after the other, so that all intermediate arrays stay in the cache."""
@@ -168,7 +176,7 @@ class SphericalFamily(CanonicalFamily):
         plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
         radial = self._radial(degree, self._unit * radius)
         factors = self._factors
-        found = np.empty((self.columns, len(away)))
+        values = np.empty((self.columns, len(away)))
         real = (degree + 1) * (degree + 2) // 2  # columns; then follow imaginary parts of m > 0
         power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
         for m in range(degree + 1):
@@ -183,10 +191,65 @@ class SphericalFamily(CanonicalFamily):
                     before, now = now, ratio * (height * now - share * before)
                 here = l * (l + 1) // 2 + m
                 size = (factors[here] * now) * radial[l]
-                np.multiply(size, power.real, out=found[here])
+                np.multiply(size, power.real, out=values[here])
                 if m:
-                    np.multiply(size, power.imag, out=found[real + l * (l - 1) // 2 + m - 1])
-        return found.T
+                    np.multiply(size, power.imag, out=values[real + l * (l - 1) // 2 + m - 1])
+        return values.T
+
+    @property
+    def rows_at_once(self) -> int:
+        """Tables hold the functions of one order m alone."""
+        return block_rows(8 * (int(self.degree) + 1))
+
+    def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
+        """Derivatives of a sum are sums of the same functions with other weights: none is evaluated on its own."""
+        parts = [self.form.expanded(index) for index in indices]
+        distinct = list(dict.fromkeys(beta for part in parts for beta in part))
+        away = self.form.to(points) - self.centre
+        radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
+        top = int(self.degree) + max(map(sum, distinct))
+        sums = self._summed(away, radius, np.stack([self._weights(weights, beta, top) for beta in distinct]))
+        if self.form.moves or self._screened:
+            sums *= np.exp(self._exponent(away, radius))
+        known = dict(zip(distinct, sums, strict=True))
+        return [np.sum([value * known[beta] for beta, value in part.items()], axis=0)[:, None] for part in parts]
+
+    def _weights(self, weights: Array, index: MultiIndex, top: int) -> Array:
+        """Complex weights h_lm (top + 1, top + 1), for which ∂^index of the sum is Re Σ h_lm f_l Y_l^m, m ≥ 0."""
+        l, m = self._pairs  # noqa: E741
+        own = weights[: len(l)].astype(complex)
+        own[m > 0] -= 1j * weights[len(l) :]
+        order = sum(index)
+        every = self._derivative(index)[:, l * l + l + m] @ (own * self._factors * self._unit**order)
+        folded = np.zeros((top + 1, top + 1), dtype=complex)
+        l, m = np.tril_indices(int(self.degree) + order + 1)  # noqa: E741
+        folded[l, m] = every[l * l + l + m]
+        negative = m > 0  # Y_l^{-m} is (-1)^m times the conjugate of Y_l^m
+        l, m = l[negative], m[negative]  # noqa: E741
+        folded[l, m] += (-1.0) ** m * every[l * l + l - m].conj()
+        return folded
+
+    def _summed(self, away: Array, radius: Array, weights: Array) -> Array:
+        """Re Σ h_lm f_l Y_l^m (K, M) for weights h (K, top + 1, top + 1), by the recurrence of each order m."""
+        top = weights.shape[1] - 1
+        plane, height = (away @ np.array([1, 1j, 0])) / radius, away[:, 2] / radius
+        radial = self._radial(top, self._unit * radius)
+        sums, table = np.zeros((len(weights), len(away))), np.empty((top + 1, len(away)))
+        power, diagonal = np.ones(len(away), dtype=complex), np.sqrt(1 / (4 * np.pi))
+        for m in range(top + 1):
+            if m:
+                power = power * plane
+                diagonal *= -np.sqrt((2 * m + 1) / (2 * m))
+            table[m] = diagonal
+            for l in range(m + 1, top + 1):  # noqa: E741
+                ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))
+                np.multiply(ratio * height, table[l - 1], out=table[l])
+                if l > m + 1:
+                    share = np.sqrt(((l - 1) ** 2 - m * m) / (4 * (l - 1) ** 2 - 1))
+                    table[l] -= (ratio * share) * table[l - 2]
+            scaled, own = table[m:] * radial[m:], weights[:, m:, m]
+            sums += (own.real @ scaled) * power.real - (own.imag @ scaled) * power.imag
+        return sums
 
     def _derivatives(self, away: Array, radius: Array, index: MultiIndex) -> Array:
         """∂^index of the functions (M, N)."""
@@ -196,8 +259,8 @@ class SphericalFamily(CanonicalFamily):
         table = harmonics * self._radial(degree + order, self._unit * radius)[levels]
         l, m = self._pairs  # noqa: E741
         wanted = l * l + l + m
-        found = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
-        return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
+        values = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
+        return np.concatenate([values.real, values.imag[:, m > 0]], axis=1)
 
     def _derivative(self, index: MultiIndex) -> csr_matrix:
         """∂^index as a matrix on functions of all (l, m), over the unit to the order."""

@@ -33,12 +33,10 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
 from rannpde.pde.trefftz.rows import condition_coefficients
 from rannpde.pde.trefftz.segments import AxisImage, BoundarySegment
-from rannpde.rounding import ROUNDED
+from rannpde.rounding import COMPUTED, ROUNDED, difference_step
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
 """Families of functions about one centre."""
-END_STEP = 1e-3
-"""Share of a side between the points near its end at which the continuation of its data is looked at."""
 MIRROR_SAMPLES = composite_gauss(np.array([0, 1]), 3)[0]
 """Parameters of the points of a side at which the coefficients of its conditions are compared."""
 
@@ -230,7 +228,7 @@ def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundarySegment], mirror
         for end, corner in enumerate(segment.corners):
             if segment in own or corner not in corners:
                 continue
-            units = np.array([0.0, END_STEP, 2 * END_STEP])
+            units = difference_step() * np.arange(3)
             points = segment.place(units if end == 0 else 1 - units)
             for term in segment.terms:
                 jets, table = condition_coefficients([term], points, words)
@@ -249,7 +247,7 @@ def _continues_along(signs: Array, rows: Array) -> bool:
     size = np.abs(rows).max()
     slopes = np.abs(4 * rows[1] - rows[2] - 3 * rows[0])[signs > 0].max(initial=0.0)  # 2h times the slope at the end
     ends = np.abs(rows[0, signs < 0]).max(initial=0.0)
-    return bool(slopes <= END_STEP**1.5 * size and ends <= ROUNDED * size)
+    return bool(slopes <= COMPUTED * size and ends <= ROUNDED * size)
 
 
 def _signs(axis: int, parity: int, fields: tuple[str, ...], model: PotentialModel | None) -> tuple[int, ...]:
