@@ -52,7 +52,7 @@ class CellFunctions:
         padded = np.zeros((self.size, self.size))
         padded[:, : own.shape[1]] = own
         self.combinations[cell], self.used[cell] = padded, own.shape[1]
-        self._keep(cell, jet @ padded)
+        self._keep(cell, _combined(jet, padded))
         beside = layer.legendre(self._scaled(cell, border)) @ layer.derivative_span
         self.penalty[cell] = layer.trace_constant(slopes, part.weights, beside, lengths)
 
@@ -72,7 +72,7 @@ class CellFunctions:
         if known is not None:
             return known
         jet, _ = self.layer.cut_tables(self._scaled(cell, self.mesh.parts[cell].points))
-        return self._keep(cell, jet @ self.combinations[cell])
+        return self._keep(cell, _combined(jet, self.combinations[cell]))
 
     def cell_table(self, cell: int) -> tuple[Array, Array, Array]:
         """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d) of its rule."""
@@ -153,3 +153,8 @@ class CellFunctions:
             lengths = [weights[faces].ravel(), mesh.patches.weights[own].ravel()]
             found[cell] = np.concatenate(around), np.concatenate(lengths)
         return found
+
+
+def _combined(jet: Array, combinations: Array) -> Array:
+    """Combinations (k, r) of functions with their derivatives (Q, 1 + d, k) as one product: (Q, 1 + d, r)."""
+    return np.asarray((jet.reshape(-1, jet.shape[2]) @ combinations).reshape(*jet.shape[:2], -1))
