@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, reserve
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
@@ -39,6 +40,9 @@ class CellFunctions:
         self.used = np.full(mesh.count, self.size)
         self._tables: dict[int, Array] = {}
         self._bytes = 0
+        points = sum(len(part.points) for part in mesh.parts.values())
+        numbers = float(points) * (1 + mesh.boxes.shape[1]) * self.size
+        reserve(min(FLOAT_BYTES * numbers, float(KEPT)), "the tables of functions on cut cells")
         borders = self._borders() if mesh.parts else {}
         for cell in mesh.parts:
             self._prepare(cell, *borders[cell])
