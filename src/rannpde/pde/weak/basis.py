@@ -348,7 +348,7 @@ def _triangular_factor(table: Array) -> tuple[Array, Array]:
         better = table @ first
         lower = np.linalg.cholesky(better.T @ better)
     except np.linalg.LinAlgError:
-        triangle = np.linalg.qr(table, mode="r")
+        triangle = np.asarray(np.linalg.qr(table, mode="r"))
         return triangle, np.linalg.pinv(triangle)
     inverse = first @ np.linalg.inv(lower).T
     return np.linalg.inv(inverse), inverse
