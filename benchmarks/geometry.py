@@ -7,9 +7,10 @@
 
 Errors are relative L² on fresh points, the largest over the fields that count: against an exact or manufactured
 solution, or else against finer finite elements (two orders more on a finer mesh; how far those are from the ones in
-the table is their error there). Seconds are those of the processor, without the imports of either library. ``NGSolve`` (a benchmark dependency: pip install
-ngsolve) was given mesh and order by hand for the accuracy; a row's seconds of it include meshing. The winner is who
-reached the goal's error, of both the faster; of neither, the more accurate. Every row runs in a process of its own:
+the table is their error there). Seconds are those of the processor, without the imports of either library.
+``NGSolve`` (a benchmark dependency: pip install ngsolve) was given mesh and order by hand for the accuracy; a row's
+seconds of it include meshing. The winner is who reached the goal's error, of both the faster; of neither, the more
+accurate. Every row runs in a process of its own:
 what crashes or never ends is a row too.
 """
 
