@@ -358,13 +358,13 @@ def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
     ends[side, slot] = (sides.low[order] - middle) / length
     ends = np.round(ends, DIGITS) + 0.0
     _, first, same = np.unique(ends.reshape(count, -1), axis=0, return_index=True, return_inverse=True)
-    pairs, ends, segments = (one.reshape(count, 4, -1) for one in (pairs, ends, segments))
+    by_side, ends_by_side, own_by_side = (one.reshape(count, 4, -1) for one in (pairs, ends, segments))
     found = []
     for kind, cell in enumerate(first):
         cells = np.flatnonzero(same.ravel() == kind)
-        own = segments[cell, :, 0]
-        beside = tuple(pairs[cells, k, : own[k]] for k in range(4))
-        found.append(_Pattern(cells, beside, tuple(ends[cell, k, : own[k] + 1] for k in range(4))))
+        own = own_by_side[cell, :, 0]
+        beside = tuple(by_side[cells, k, : own[k]] for k in range(4))
+        found.append(_Pattern(cells, beside, tuple(ends_by_side[cell, k, : own[k] + 1] for k in range(4))))
     return found
 
 

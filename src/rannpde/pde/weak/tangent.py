@@ -67,8 +67,8 @@ class _VolumeGroup:
         """Values (b Q, F) and slopes (b Q, F, d) of fields of weights (b, F, k)."""
         (b, fields, k), (q, jets, _) = weights.shape, self.table.shape
         known = (weights.reshape(-1, k) @ self.table.reshape(-1, k).T).reshape(b, fields, q, jets)
-        known = (known * self.scale[:, None, None]).transpose(0, 2, 1, 3).reshape(b * q, fields, jets)
-        return known[..., 0], known[..., 1:]
+        scaled = (known * self.scale[:, None, None]).transpose(0, 2, 1, 3).reshape(b * q, fields, jets)
+        return scaled[..., 0], scaled[..., 1:]
 
     def tested(self, terms: Array) -> Array:
         """∫ of terms (b, Q, F, J) with the functions and their derivatives, (b, F, k)."""
@@ -80,7 +80,7 @@ class _VolumeGroup:
 
     def tangent(self, flow: Array) -> Array:
         """∫ Σ flow_ab ∂_a φ_i ∂_b φ_j for flow (b, Q, J, J), (b, k, k), by the rows and columns that do not vanish."""
-        used = flow.any(axis=(0, 1))
+        used: Array = np.asarray(flow.any(axis=(0, 1)))
         left, right = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
         b, k = len(self.rows), self.table.shape[2]
         if not len(left):
