@@ -206,16 +206,26 @@ class CutSide(Side):
 
     def contains(self, points: Array) -> Array:
         points = finite_points("points", points, self.dim)
-        space = self._in_space(points)
-        bounds = self.domain.bounds[len(self.time) :]
-        slack = BOUNDARY_SLACK * float(np.abs(bounds).max())
-        contained: Array = self.border.holds(space, slack)
+        contained = self.holds(points)
         near = np.flatnonzero(contained)
         if len(near):  # the level of a domain asks all of its shapes: only where it matters
             whole, domain = self.domain, self.domain.space if self.time else self.domain  # type: ignore[attr-defined]
-            good = whole.contains(points[near]) & (np.abs(domain.level(space[near])) <= 4 * slack)
-            contained[near] = good if self.condition is None else good & self.condition(space[near])
+            level = domain.level(self._in_space(points[near]))
+            contained[near] = whole.contains(points[near]) & (np.abs(level) <= 4 * self._slack)
         return contained
+
+    def holds(self, points: Array) -> Array:
+        """Which points of the boundary of the domain belong to this part of it."""
+        space = self._in_space(points)
+        contained: Array = self.border.holds(space, self._slack)
+        near = np.flatnonzero(contained)
+        if len(near) and self.condition is not None:
+            contained[near] = self.condition(space[near])
+        return contained
+
+    @property
+    def _slack(self) -> float:
+        return BOUNDARY_SLACK * float(np.abs(self.domain.bounds[len(self.time) :]).max())
 
     def normals(self, points: Array) -> Array:
         normals = self.border.outward(self._in_space(points))

@@ -22,6 +22,7 @@ from rannpde.domains.boundary.arcs import Arcs
 from rannpde.domains.boundary.solids import Tree
 from rannpde.domains.quadrature.plane import endpoint_grading
 from rannpde.domains.region import composite_gauss
+from rannpde.rounding import HALF_DIGITS
 
 THIN = 1e-12
 """Lengths below this multiple of the size of a domain are rounding of its boundary."""
@@ -86,27 +87,38 @@ class _Requests:
 
 
 def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
-    """Shares (M,) at which monotone arcs (M,) have a coordinate of given values (M,): Newton's method in brackets."""
+    """Shares (M,) at which monotone arcs (M,) have a coordinate of given values (M,): Newton's method in brackets.
+
+    It ends where steps are rounding of the shares, or where they are below half of the digits and do not halve what the
+    coordinate lacks any more, or would leave the bracket: that is rounding of the coordinate, beside flat ends of arcs.
+    """
     ends = [arcs.place(number, np.full(len(number), float(end)))[:, axis] for end in (0, 1)]
     rising = ends[1] > ends[0]
     low, high = np.zeros(len(number)), np.ones(len(number))
     span = np.where(ends[1] == ends[0], 1.0, ends[1] - ends[0])
     share = np.clip((value - ends[0]) / span, 0.0, 1.0)
+    best, least = share.copy(), np.full(len(number), np.inf)
     live = np.arange(len(number))
     for _ in range(80):
         now, home = share[live], number[live]
         gap = arcs.place(home, now)[:, axis] - value[live]
+        size = np.abs(gap)
+        halved = size <= 0.5 * least[live]
+        better = size < least[live]
+        best[live[better]], least[live[better]] = now[better], size[better]
         above = (gap > 0) == rising[live]
         low[live], high[live] = np.where(above, low[live], now), np.where(above, now, high[live])
         slope = arcs.slopes(home, now)[:, axis]
         step = np.divide(gap, slope, out=np.full_like(gap, np.inf), where=slope != 0)
-        better = now - step
-        inside = (better >= low[live]) & (better <= high[live])
-        share[live] = np.where(inside, better, 0.5 * (low[live] + high[live]))
-        live = live[(np.abs(share[live] - now) > 1e-15) & (gap != 0)]
+        newton = now - step
+        inside = (newton >= low[live]) & (newton <= high[live])
+        share[live] = np.where(inside, newton, 0.5 * (low[live] + high[live]))
+        live = live[
+            (np.abs(share[live] - now) > 1e-15) & (gap != 0) & ((inside & halved) | (np.abs(step) > HALF_DIGITS))
+        ]
         if not len(live):
             break
-    return share
+    return best
 
 
 class StripRules:

@@ -7,7 +7,9 @@ determinant vanishes at the exponents of Williams (1952) and of Moffatt's eddies
 λ, of which Newton's iteration finds the zeros.
 
 With z and its conjugate as independent variables, φ = A z^λ and its conjugate B z̄^λ are independent too, and every
-field is a sum of c z^a z̄^b: derivatives are exact, whatever the conditions are.
+field is a sum of c z^a z̄^b, in which c is a polynomial of λ, a and b are linear: derivatives are exact, whatever the
+conditions are. On a ray of angle θ every entry of the system is therefore a polynomial of λ times e^{±iλθ}, which is
+expanded once and then evaluated at all iterates.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.potentials import PotentialModel
@@ -27,8 +30,8 @@ NEWTON_STEPS = 16
 SAME_EXPONENT = 1e-8
 """Distance at which two exponents are one; those so near to whole numbers belong to polynomials."""
 
-PowerSum = list[tuple[Array, Array, Array]]
-"""Σ c z^a z̄^b as (c, a, b), each (L,): for L exponents at once."""
+PowerSum = list[tuple[Polynomial, Polynomial, Polynomial]]
+"""Σ c z^a z̄^b as (c, a, b), each a polynomial of the exponent λ."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def corner_exponents(
     >>> np.round(3 * corner_exponents(sides, 0.75 * np.pi, 1.5 * np.pi, None, 3.0), 9).real.tolist()
     [2.0, 4.0, 8.0]
     """
+    system = _corner_system(conditions, middle, model)
     gap = np.pi / opening
     # both families of zeros of sin λω = ±cλ have the distance 2π/ω, and imaginary parts of about log(2c Re λ)/ω
     real = np.arange(gap / 8, top + gap, gap / 4)
@@ -127,11 +131,10 @@ def corner_exponents(
         if number and number % 4 == 0:  # those that go the same way from now on
             here = (np.abs(found.real - 0.5 * top) < 0.5 * top + gap) & (np.abs(found.imag) < height + gap)
             found = np.unique(np.round(found[here] / width)) * width
-        sizes = np.abs(_matrix(found, conditions, middle, model)).max(axis=2, keepdims=True)
+        matrices = system.at(found + np.array([[0.0], [width], [-width]]))
+        sizes = np.abs(matrices[0]).max(axis=2, keepdims=True)
         sizes[sizes < SAME_EXPONENT] = 1.0  # derivatives of λ = 0
-        here, above, below = (
-            np.linalg.det(_matrix(found + shift, conditions, middle, model) / sizes) for shift in (0, width, -width)
-        )
+        here, above, below = np.linalg.det(matrices / sizes)
         with np.errstate(all="ignore"):
             step = -2 * width * here / (above - below)
             step = step * np.minimum(1.0, 0.5 * gap / np.abs(step))
@@ -150,28 +153,54 @@ def corner_exponents(
     return np.array(chosen, dtype=complex)
 
 
-def _matrix(exponents: Array, conditions: Sequence[RayCondition], middle: float, model: PotentialModel | None) -> Array:
-    """The conditions (L, rows, columns) on the coefficients A, B, … of powers, turned to the bisector."""
-    columns = _scalar(exponents) if model is None else _system(exponents, model)
-    found = np.zeros((len(exponents), len(conditions), len(columns)), dtype=complex)
-    for row, condition in enumerate(conditions):
-        for column, (fields, turn) in enumerate(columns):
-            for coefficient, field, index in condition.jets:
-                own = _derived(fields[field], index)
-                total = sum(c * np.exp(1j * (a - b) * condition.angle) for c, a, b in own)
-                found[:, row, column] += coefficient * total
-            found[:, row, column] *= np.exp(-1j * turn * exponents * middle)
-    return found
+class _CornerSystem:
+    """The conditions on the coefficients A, B, … of powers, turned to the bisector, as functions of the exponent λ.
+
+    coefficients (rows, columns, n) : polynomials of λ by rising powers; phases (rows, columns) : each is multiplied by
+    exp(i phase λ)
+    """
+
+    def __init__(self, conditions: Sequence[RayCondition], middle: float, model: PotentialModel | None) -> None:
+        columns = _scalar() if model is None else _system(model)
+        polynomials = [[_on_ray(condition, fields) for fields, _ in columns] for condition in conditions]
+        length = max(len(one) for row in polynomials for one in row)
+        self.coefficients = np.array([[np.pad(one, (0, length - len(one))) for one in row] for row in polynomials])
+        self.phases = np.array([[turn * (own.angle - middle) for _, turn in columns] for own in conditions])
+
+    def at(self, exponents: Array) -> Array:
+        """The matrices (…, rows, columns) at exponents (…)."""
+        power = exponents[..., None, None]
+        values = np.zeros((*exponents.shape, *self.phases.shape), dtype=complex)
+        for coefficient in np.moveaxis(self.coefficients, 2, 0)[::-1]:
+            values = values * power + coefficient
+        return np.asarray(values * np.exp(1j * self.phases * power))
 
 
-def _scalar(power: Array) -> list[tuple[list[PowerSum], int]]:
-    one, zero = np.ones_like(power), np.zeros_like(power)
+@lru_cache(maxsize=256)
+def _corner_system(conditions: tuple[RayCondition, ...], middle: float, model: PotentialModel | None) -> _CornerSystem:
+    """The system of a corner, which is the same however many of its exponents are wanted."""
+    return _CornerSystem(conditions, middle, model)
+
+
+def _on_ray(condition: RayCondition, fields: list[PowerSum]) -> Array:
+    """A condition on a ray as a polynomial of λ, without the factor exp(±iλθ) that all its terms share."""
+    total = Polynomial([0.0])
+    for coefficient, field, index in condition.jets:
+        for c, a, b in _derived(fields[field], index):
+            total = total + coefficient * np.exp(1j * (a - b).coef[0] * condition.angle) * c
+    return np.asarray(total.coef, dtype=complex)
+
+
+def _scalar() -> list[tuple[list[PowerSum], int]]:
+    """z^λ and its conjugate."""
+    one, zero, power = (Polynomial(own) for own in ([1.0], [0.0], [0.0, 1.0]))
     return [([[(one, power, zero)]], 1), ([[(one, zero, power)]], -1)]
 
 
-def _system(power: Array, model: PotentialModel) -> list[tuple[list[PowerSum], int]]:
+def _system(model: PotentialModel) -> list[tuple[list[PowerSum], int]]:
     """u, v, p, or the deflection of a plate, for φ = z^λ, its conjugate, ψ = z^λ (z^{λ+1}) and its conjugate."""
-    one, zero, factor = np.ones_like(power), np.zeros_like(power), model.alpha - 1
+    one, zero, power = (Polynomial(own) for own in ([1.0], [0.0], [0.0, 1.0]))
+    factor = model.alpha - 1
     if model.system == "plate":
         sums = [(one, power, one), (one, one, power), (one, power + 1, zero), (one, zero, power + 1)]
         return [([[own]], turn) for own, turn in zip(sums, (1, -1, 1, -1), strict=True)]

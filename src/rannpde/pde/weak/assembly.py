@@ -47,6 +47,16 @@ class HybridSolution:
 
 
 @dataclass(frozen=True, eq=False)
+class TracedState:
+    """Weights (C, F, k) and traces (N, F, m) of a solution; values and fluxes (B, q, K) on patches of the boundary."""
+
+    weights: Array
+    traces: Array
+    given: Array
+    natural: Array
+
+
+@dataclass(frozen=True, eq=False)
 class SparseFactors:
     """The factors of a sparse matrix of traces."""
 
@@ -197,30 +207,44 @@ class HybridSystem:
         """
         given = self.local.values if given is None else given
         natural = self.local.natural if natural is None else natural
-        found = np.zeros(self.mesh.count)
-        jets = self.local.functions.jets(weights)
+        return self.jumps_of_states([TracedState(weights, traces, given, natural)])[0]
+
+    def jumps_of_states(self, states: Sequence[TracedState]) -> Array:
+        """The same (S, C) for several states at once, which share the tables of functions on faces."""
+        found = np.zeros((len(states), self.mesh.count))
+        jets = self.local.functions.jets(np.concatenate([state.weights for state in states], axis=1))
         for batch in self.local.batches():
             flat = batch.pairs.ravel()
-            inside, slopes = self.local.functions.at(jets, self.local.cell[flat], self.local.points[flat])
-            flux, penalty, _ = self.local.pair_coefficients(flat)
-            gap = np.zeros_like(inside)
-            inner = np.flatnonzero(flat < self.local.interior)
-            outer = np.flatnonzero(flat >= self.local.interior)
-            on_face = np.einsum(
-                "qm,pfm->pqf", self.layer.face_functions, traces[self.local.face[flat[inner]]], optimize=True
-            )
-            gap[inner] = inside[inner] - on_face
-            patch = flat[outer] - self.local.interior
-            gap[outer] = np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - given[patch]
-            energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
-            if len(outer):  # what natural conditions lack, over the penalty: of the same unit
-                normal = np.einsum("pqkfj,pqfj->pqk", flux[outer], slopes[outer], optimize=True)
-                lack = normal + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer]) - natural[patch]
-                lack -= np.einsum("pqkl,pql->pqk", self.local.projection[patch], lack)
-                size = np.einsum("pqkk->pqk", penalty[outer])
-                energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
-            np.add.at(found, self.local.cell[flat], energy)
+            values, gradients = self.local.functions.at(jets, self.local.cell[flat], self.local.points[flat])
+            coefficients = self.local.pair_coefficients(flat)
+            for number, state in enumerate(states):
+                own = slice(number * self.fields, (number + 1) * self.fields)
+                energy = self._jump_energy(flat, state, values[:, :, own], gradients[:, :, own], coefficients)
+                np.add.at(found[number], self.local.cell[flat], energy)
         return found
+
+    def _jump_energy(
+        self, flat: Array, state: TracedState, inside: Array, slopes: Array, coefficients: tuple[Array, Array, Array]
+    ) -> Array:
+        """∫ η |u - û|² and what natural conditions lack, over pairs (P,) of cells and sides."""
+        flux, penalty, _ = coefficients
+        gap = np.zeros_like(inside)
+        inner = np.flatnonzero(flat < self.local.interior)
+        outer = np.flatnonzero(flat >= self.local.interior)
+        on_face = np.einsum(
+            "qm,pfm->pqf", self.layer.face_functions, state.traces[self.local.face[flat[inner]]], optimize=True
+        )
+        gap[inner] = inside[inner] - on_face
+        patch = flat[outer] - self.local.interior
+        gap[outer] = np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - state.given[patch]
+        energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
+        if len(outer):  # what natural conditions lack, over the penalty: of the same unit
+            normal = np.einsum("pqkfj,pqfj->pqk", flux[outer], slopes[outer], optimize=True)
+            lack = normal + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer]) - state.natural[patch]
+            lack -= np.einsum("pqkl,pql->pqk", self.local.projection[patch], lack)
+            size = np.einsum("pqkk->pqk", penalty[outer])
+            energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
+        return np.asarray(energy)
 
 
 def trace_matrix(parts: Sequence[CondensedCells], total: int) -> sparse.csc_matrix:

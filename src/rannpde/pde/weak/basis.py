@@ -34,7 +34,7 @@ from rannpde.network.features import FourierFeatures
 from rannpde.pde.weak.face_tables import FaceTables
 from rannpde.pde.weak.legendre_cube import LegendreCube
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, EPS
 
 GRAM_ROUNDING = COMPUTED
 """Eigenvalues of a matrix of products, over the largest, below which they are rounding."""
@@ -304,8 +304,10 @@ class HiddenLayer:
             squares, vectors = np.linalg.eigh(gram)
             independent = squares > GRAM_ROUNDING * squares[-1]
             return np.asarray(vectors[:, independent] / np.sqrt(squares[independent]))
-        table = tables * np.sqrt(weights / weights.sum())[:, None, None]
-        triangle = np.linalg.qr(table.reshape(-1, table.shape[2]), mode="r")
+        table = (tables * np.sqrt(weights / weights.sum())[:, None, None]).reshape(-1, tables.shape[2])
+        triangle, inverse = _triangular_factor(table)
+        if self.settings.cut_cutoff * np.linalg.norm(triangle) * np.linalg.norm(inverse) < 1:
+            return inverse  # no singular value is below the cutoff
         _, values, rows = np.linalg.svd(triangle, full_matrices=False)
         rank = int((values > self.settings.cut_cutoff * values[0]).sum())
         return np.asarray(rows[:rank].T / values[:rank])
@@ -363,6 +365,25 @@ def _powers(dim: int, degree: int) -> list[tuple[int, ...]]:
 def columns_of(dim: int, degree: int, settings: WeakSettings) -> int:
     """How many cosines, and as many sines, are comparable to polynomials of a degree."""
     return round(0.5 * settings.columns * comb(degree + dim, dim)) + 1
+
+
+def _triangular_factor(table: Array) -> tuple[Array, Array]:
+    """R and R⁻¹ (k, k) of the QR decomposition of a tall table (M, k), by two Cholesky decompositions.
+
+    The first one, shifted by its rounding, leaves columns that are independent enough for a second (shifted Cholesky
+    QR, Fukaya and others 2020): products of matrices, in half of the time of Householder reflections.
+    """
+    gram = table.T @ table
+    shift = len(gram) * EPS * float(np.trace(gram))
+    try:
+        first = np.linalg.inv(np.linalg.cholesky(gram + shift * np.eye(len(gram)))).T
+        better = table @ first
+        lower = np.linalg.cholesky(better.T @ better)
+    except np.linalg.LinAlgError:
+        triangle = np.asarray(np.linalg.qr(table, mode="r"))
+        return triangle, np.linalg.pinv(triangle)
+    inverse = first @ np.linalg.inv(lower).T
+    return np.linalg.inv(inverse), inverse
 
 
 def _largest_square(matrix: Array) -> float:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, legder, leggauss, legval, legvander
+from numpy.polynomial.legendre import legder, leggauss, legval, legvander
 from scipy.linalg import block_diag, eigh
 
 from rannpde.arrays import Array
@@ -128,7 +128,7 @@ class _Sides:
         )
         self.held = np.concatenate([np.zeros(inner, dtype=bool), held.all(axis=1)])
         self.count, self.inner = n, inner
-        self.analysis = np.linalg.inv(legvander(nodes, n - 1))
+        self.analysis = np.linalg.inv(legvander(nodes, n - 1))  # from values at the nodes to Legendre coefficients
         self.finite = bool((self.robin >= 0).all()) and self._agree(stiff, local)
 
     def _agree(self, stiff: Array, local: LocalMatrices) -> bool:
@@ -231,7 +231,7 @@ class _Pattern:
         step, gx, gy = step + change, gx + cx, gy + cy
         _, sx, sy = bubbles.least(-ty, tx, half)  # curls: turned by a right angle
         tx, ty = tx + sy, ty - sx
-        inverse = np.linalg.inv(diffusion)
+        inverse, smallest = _inverse_and_least(diffusion)
         flux = np.stack([tx, ty], axis=-1)
         steps = np.stack([gx, gy], axis=-1)
         gap_flux = flux - np.einsum("bijkl,bijl->bijk", diffusion, steps)
@@ -239,7 +239,7 @@ class _Pattern:
         volume = np.einsum("bij,bij->b", weights, reaction * step**2)
         own = np.einsum("bij,bijk,bijkl,bijl->b", weights, steps, diffusion, steps, optimize=True) + volume
         robin = self._robin(local, sides, half, (y, y, x, x))
-        least = np.linalg.eigvalsh(diffusion)[..., 0].reshape(len(self.cells), -1).min(axis=1)
+        least = smallest.reshape(len(self.cells), -1).min(axis=1)
         unbalanced = np.abs(left) * 2 * half.max(axis=1) / pi * np.sqrt(4 * half.prod(axis=1) / least)
         error = np.sqrt(squares) + unbalanced
         total = (np.sqrt(error**2 + volume + robin) + np.sqrt(own + robin)) ** 2  # of u - v, and of v - u_h
@@ -249,18 +249,17 @@ class _Pattern:
     def _on(self, number: int, values: Array, sides: _Sides, nodes: Array, slope: bool = False) -> Array:
         """Values (P, n) of a side, or derivatives along it in [-1, 1], at nodes (N,) of its line: (B, N)."""
         pairs, ends = self.pairs[number], self.ends[number]
-        found = np.empty((len(pairs), len(nodes)))
-        piece = np.clip(np.searchsorted(ends, nodes) - 1, 0, len(ends) - 2)
+        table = np.zeros((len(nodes), len(ends) - 1, sides.count))  # from values at the nodes of the segments
+        segment = np.clip(np.searchsorted(ends, nodes) - 1, 0, len(ends) - 2)
         for one in range(len(ends) - 1):
-            mine = piece == one
+            mine = segment == one
             low, high = ends[one], ends[one + 1]
             local = (2 * nodes[mine] - low - high) / (high - low)
-            spectra = values[pairs[:, one]] @ sides.analysis.T
             if slope:
-                found[:, mine] = legval(local, legder(spectra.T)) * 2 / (high - low)
+                table[mine, one] = legvander(local, sides.count - 2) @ legder(sides.analysis) * 2 / (high - low)
             else:
-                found[:, mine] = legval(local, spectra.T)
-        return found
+                table[mine, one] = legvander(local, sides.count - 1) @ sides.analysis
+        return np.asarray(values[pairs].reshape(len(pairs), -1) @ table.reshape(len(nodes), -1).T)
 
     def _end(self, number: int, sides: _Sides, end: int) -> Array:
         """v - u_h (B,) at an end of a side."""
@@ -287,11 +286,17 @@ class _Line:
         half, middle = 0.5 * np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
         self.nodes = (middle[:, None] + half[:, None] * unit).ravel()
         self.weights = (half[:, None] * shares).ravel()
-        table = np.stack([Legendre.basis(k).integ(lbnd=-1)(unit) for k in range(count)], axis=1)
-        inside = table @ np.linalg.inv(legvander(unit, count - 1))
+        inside = _integrals(unit, count - 1) @ np.linalg.inv(legvander(unit, count - 1))
         self.integral = block_diag(*(h * inside for h in half))
         for piece in range(1, len(half)):
             self.integral[piece * count :, (piece - 1) * count : piece * count] += half[piece - 1] * shares
+
+
+def _integrals(nodes: Array, degree: int) -> Array:
+    """∫_-1^x of the Legendre polynomials up to a degree, (N, degree + 1): (P_{k+1} - P_{k-1}) / (2k + 1)."""
+    table = legvander(nodes, degree + 1)
+    rest = (table[:, 2:] - table[:, :-2]) / (2 * np.arange(1, degree + 1) + 1)
+    return np.concatenate([nodes[:, None] + 1, rest], axis=1)
 
 
 class _Bubbles:
@@ -300,9 +305,7 @@ class _Bubbles:
     def __init__(self, x: _Line, y: _Line, degree: int) -> None:
         self.axes = []
         for line in (x, y):
-            basis = [Legendre.basis(k).integ(lbnd=-1) for k in range(1, degree)]
-            values = np.stack([one(line.nodes) for one in basis], axis=1)
-            slopes = np.stack([one.deriv()(line.nodes) for one in basis], axis=1)
+            values, slopes = _integrals(line.nodes, degree - 1)[:, 1:], legvander(line.nodes, degree - 1)[:, 1:]
             mass, stiff = (values.T * line.weights) @ values, (slopes.T * line.weights) @ slopes
             found, vectors = eigh(mass, stiff)
             self.axes.append((values @ vectors, slopes @ vectors, found, line.weights))
@@ -318,6 +321,15 @@ class _Bubbles:
         return across, np.matmul(dx @ weights, vy.T) / hx, np.matmul(vx @ weights, dy.T) / hy
 
 
+def _inverse_and_least(matrices: Array) -> tuple[Array, Array]:
+    """Inverses (…, 2, 2) and least eigenvalues (…) of symmetric positive matrices."""
+    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    determinant = a * d - b * b
+    largest = 0.5 * (a + d) + np.hypot(0.5 * (a - d), b)
+    inverse = np.stack([d, -b, -b, a], axis=-1).reshape(matrices.shape) / determinant[..., None, None]
+    return inverse, determinant / largest
+
+
 def _snapped(lines: Sequence[Array], axes: Array, places: Array) -> Array:
     """Places (P,) along axes (P,) moved by rounding to the next line at which boxes end."""
     found = places.copy()
@@ -331,27 +343,28 @@ def _snapped(lines: Sequence[Array], axes: Array, places: Array) -> Array:
 
 def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
     """Cells by how their sides are divided."""
-    boxes, half = local.mesh.boxes, local.mesh.halfwidths
-    groups: dict[tuple[tuple[float, ...], ...], list[tuple[int, list[Array]]]] = {}
-    order = np.lexsort((sides.low, 2 * sides.axis + sides.end, local.cell))
-    starts = np.searchsorted(local.cell[order], np.arange(local.mesh.count + 1))
-    for cell in range(local.mesh.count):
-        own = order[starts[cell] : starts[cell + 1]]
-        kind = 2 * sides.axis[own] + sides.end[own]
-        pairs, places = [], []
-        for number in range(4):
-            mine = own[kind == number]
-            along = 1 - number // 2
-            middle = boxes[cell, along].mean()
-            ends = (np.append(sides.low[mine], sides.high[mine[-1:]]) - middle) / half[cell, along]
-            pairs.append(mine)
-            places.append(tuple((np.round(ends, DIGITS) + 0.0).tolist()))
-        groups.setdefault(tuple(places), []).append((cell, pairs))
+    boxes, half, count = local.mesh.boxes, local.mesh.halfwidths, local.mesh.count
+    number = 2 * sides.axis + sides.end  # x low, x high, y low, y high
+    order = np.lexsort((sides.low, number, local.cell))
+    side = (4 * local.cell + number)[order]  # of all cells, each with its segments in rising order
+    segments = np.bincount(side, minlength=4 * count)
+    slot = np.arange(len(order)) - np.repeat(np.cumsum(segments) - segments, segments)
+    along = 1 - sides.axis[order]
+    middle, length = boxes.mean(axis=2)[local.cell[order], along], half[local.cell[order], along]
+    most = int(segments.max())
+    pairs, ends = np.full((4 * count, most), -1), np.full((4 * count, most + 1), np.inf)
+    pairs[side, slot] = order
+    ends[side, slot + 1] = (sides.high[order] - middle) / length
+    ends[side, slot] = (sides.low[order] - middle) / length
+    ends = np.round(ends, DIGITS) + 0.0
+    _, first, same = np.unique(ends.reshape(count, -1), axis=0, return_index=True, return_inverse=True)
+    by_side, ends_by_side, own_by_side = (one.reshape(count, 4, -1) for one in (pairs, ends, segments))
     found = []
-    for key, members in groups.items():
-        cells = np.array([cell for cell, _ in members])
-        beside = tuple(np.stack([own[number] for _, own in members]) for number in range(4))
-        found.append(_Pattern(cells, beside, tuple(np.array(ends) for ends in key)))
+    for kind, cell in enumerate(first):
+        cells = np.flatnonzero(same.ravel() == kind)
+        own = own_by_side[cell, :, 0]
+        beside = tuple(by_side[cells, k, : own[k]] for k in range(4))
+        found.append(_Pattern(cells, beside, tuple(ends_by_side[cell, k, : own[k] + 1] for k in range(4))))
     return found
 
 

@@ -35,17 +35,19 @@ class EvolutionCells:
     dofs: Array
 
     def times(self, matrices: Array, vectors: Array) -> Array:
-        """Products (B, m) of the matrices (U, m, n) of the kinds with the vectors (B, n) of the cells."""
+        """Products (B, m, …) of the matrices (U, m, n) of the kinds with the vectors (B, n, …) of the cells."""
         split = np.iscomplexobj(vectors) and not np.iscomplexobj(matrices)  # real matrices stay real
-        right = np.ascontiguousarray(vectors)
-        right = right.view(float).reshape(*vectors.shape, 2) if split else right[:, :, None]
-        shape = (len(vectors), matrices.shape[1], right.shape[2])
-        found = np.empty(shape, dtype=np.result_type(matrices, right))
-        np.matmul(matrices[: self.alone], right[: self.alone], out=found[: self.alone])
+        right = np.ascontiguousarray(vectors.reshape(*vectors.shape[:2], -1))
+        right = right.view(float) if split else right
+        product = np.empty((len(right), matrices.shape[1], right.shape[2]), dtype=np.result_type(matrices, right))
+        np.matmul(matrices[: self.alone], right[: self.alone], out=product[: self.alone])
         for kind in range(self.alone, len(matrices)):
             mine = slice(self.starts[kind], self.starts[kind + 1])
-            found[mine] = np.tensordot(right[mine], matrices[kind], axes=(1, 1)).swapaxes(1, 2)
-        return found.view(complex)[:, :, 0] if split else found[:, :, 0]
+            own = right[mine].transpose(1, 0, 2)
+            whole = matrices[kind] @ own.reshape(len(own), -1)
+            product[mine] = whole.reshape(-1, *own.shape[1:]).transpose(1, 0, 2)
+        product = product.view(complex) if split else product
+        return product.reshape(*product.shape[:2], *vectors.shape[2:])
 
     def of_cells(self, matrices: Array) -> Array:
         """The matrices (B, …) of the cells, from those of the kinds."""
@@ -71,9 +73,9 @@ class DenseInverse:
         """The inverses times vectors (B, n)."""
         return self.group.times(self.matrices, vectors)
 
-    def times_response(self, response: Array, traces: Array) -> Array:
-        """What traces (B, T) do to cells, (B, n)."""
-        return self.group.times(response, traces)
+    def on_traces(self, vectors: Array) -> Array:
+        """What cells (B, n) do to traces, (B, T)."""
+        return self.group.times(self.group.lower, vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,14 @@ class CellModes:
         """What the modes do to traces, (U, T, n)."""
         return np.matmul(self.group.lower, self.vectors)
 
+    def loads(self, loads: Array) -> Array:
+        """Loads (B, n, …) of the functions of cells as loads of modes, Vᵀ b."""
+        return self.group.times(self.vectors.transpose(0, 2, 1), loads)
+
+    def weights(self, weights: Array) -> Array:
+        """Weights (B, n, …) of modes as weights of the functions of cells."""
+        return self.group.times(self.vectors, weights)
+
     def at(self, shift: complex) -> ModalInverse:
         return ModalInverse(self, 1 / (1 + shift**self.power * self.values))
 
@@ -135,15 +145,12 @@ class ModalInverse:
         return np.matmul(self.modes.lower, response)
 
     def times(self, vectors: Array) -> Array:
-        """The inverses times vectors (B, n)."""
-        group, modes = self.modes.group, self.modes
-        own = group.times(modes.vectors.transpose(0, 2, 1), vectors)
-        return group.times(modes.vectors, own * group.of_cells(self.factors))
+        """The inverses times vectors (B, n) of modes, which are diagonal."""
+        return np.asarray(vectors * self.modes.group.of_cells(self.factors))
 
-    def times_response(self, response: Array, traces: Array) -> Array:
-        """What traces (B, T) do to cells, (B, n)."""
-        group = self.modes.group
-        return group.times(self.modes.vectors, group.times(response, traces))
+    def on_traces(self, vectors: Array) -> Array:
+        """What modes (B, n) do to traces, (B, T)."""
+        return self.modes.group.times(self.modes.lower, vectors)
 
 
 CellInverse = DenseInverse | ModalInverse

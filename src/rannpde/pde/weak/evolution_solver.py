@@ -17,7 +17,7 @@ from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.tolerance import TIME_SHARE
-from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
+from rannpde.pde.weak.assembly import HybridSolution, HybridSystem, TracedState
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.displacement import judged_difference
 from rannpde.pde.weak.evaluation import sampled, weak_network
@@ -69,8 +69,8 @@ class EvolutionDiscretisation:
         layer = HiddenLayer.sample(dim, resolution.degree, settings, np.random.default_rng(0), self.space.curved)
         tree, most = resolution.tree, settings.most_cells[dim - 1] // 4
         starts = self.evolution.start
-        orders = sorted({order for _, order in starts.formulas})
-        while len(tree.leaves) < most:
+        orders = sorted({order for (_, order), (formula, _) in starts.formulas.items() if formula.free_symbols})
+        while orders and len(tree.leaves) < most:  # constants are functions of every cell
             mesh = self.space.mesh(tree, layer)
             coarse = set()
             for order in orders:
@@ -138,7 +138,7 @@ class EvolutionDiscretisation:
         together = HybridSolution(np.concatenate(states + speeds, axis=1), path.traces, np.zeros(shape[0]))
         points, weights, owners, tables = sampled(system.local, together, space.residual_indices)
         still = (0,) * space.dim
-        total, energy, worst, before = np.zeros(shape[0]), 0.0, -1.0, 0.0
+        residuals, sizes, traced = [], [], []
         for number, step in enumerate(picked):
             self.evolution.moment.value = path.times[step + 1]
             first = fields * (len(picked) + order * number)
@@ -147,17 +147,18 @@ class EvolutionDiscretisation:
                     held.value = tables[still][:, first + k * fields + f]
             own = {index: table[:, number * fields : (number + 1) * fields] for index, table in tables.items()}
             residual, size = space.residual_squares(system.local, (points, weights, owners, own))
+            residuals.append(residual)
+            sizes.append(size + self._moving_energy(states[number], speeds[order * number], system, ends[step]))
             system.local.read_conditions()
             traces = path.traces[(step + 1) * stages].reshape(system.mesh.faces, fields, -1)
-            found = residual + HybridSystem(system.local).jumps(states[number], traces)
-            span, before = ends[step] - before, ends[step]
-            total += span * found
-            energy += span * (size + self._moving_energy(states[number], speeds[order * number], system, ends[step]))
-            if float(span * found.sum()) > worst:
-                worst, shown = float(span * found.sum()), HybridSolution(states[number], traces, np.zeros(shape[0]))
+            traced.append(TracedState(states[number], traces, system.local.values, system.local.natural))
+        spans = np.diff(ends[picked], prepend=0.0)
+        squares = spans[:, None] * (np.stack(residuals) + HybridSystem(system.local).jumps_of_states(traced))
+        worst = traced[int(squares.sum(axis=1).argmax())]
         for held in (one for row in self.evolution.rates for one in row):
             held.value = 0.0
-        return total, energy, shown
+        shown = HybridSolution(worst.weights, worst.traces, np.zeros(shape[0]))
+        return squares.sum(axis=0), float(spans @ sizes), shown
 
     def _moving_energy(self, state: Array, speed: Array, system: SemiDiscreteForm, time: float) -> float:
         """u·M₁u over the time so far, and ∂_t u·M₂ ∂_t u: what the energy balance has beside the gradients.

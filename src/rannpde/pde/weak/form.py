@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -181,8 +181,11 @@ def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Arra
     return np.asarray(np.swapaxes(np.linalg.solve(np.swapaxes(across, 1, 2), np.swapaxes(wanted, 1, 2)), 1, 2))
 
 
+@lru_cache(maxsize=1)
 def weak_formulation(problem: Problem) -> WeakForm:
     """The weak form of a stationary problem; NoDivergenceForm, with the reason, where it has none.
+
+    The last one is kept, since obstacles, drawbacks and the solve of a problem ask for it in turn.
 
     >>> from rannpde.domains import Box
     >>> sides = {"x=0": ("u = 0", "v = 0"), "x=1": ("3*u_x + v_y = 0", "u_y + v_x = 0")}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, reserve
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
@@ -39,6 +40,9 @@ class CellFunctions:
         self.used = np.full(mesh.count, self.size)
         self._tables: dict[int, Array] = {}
         self._bytes = 0
+        points = sum(len(part.points) for part in mesh.parts.values())
+        numbers = float(points) * (1 + mesh.boxes.shape[1]) * self.size
+        reserve(min(FLOAT_BYTES * numbers, float(KEPT)), "the tables of functions on cut cells")
         borders = self._borders() if mesh.parts else {}
         for cell in mesh.parts:
             self._prepare(cell, *borders[cell])
@@ -52,7 +56,7 @@ class CellFunctions:
         padded = np.zeros((self.size, self.size))
         padded[:, : own.shape[1]] = own
         self.combinations[cell], self.used[cell] = padded, own.shape[1]
-        self._keep(cell, jet @ padded if layer.dim < 3 else jet)
+        self._keep(cell, _combined(jet, padded) if layer.dim < 3 else jet)
         beside = layer.legendre(self._scaled(cell, border)) @ layer.derivative_span
         self.penalty[cell] = layer.trace_constant(slopes, part.weights, beside, lengths)
 
@@ -78,7 +82,7 @@ class CellFunctions:
         if known is not None:
             return known
         jet, _ = self.layer.cut_tables(self._scaled(cell, self.mesh.parts[cell].points))
-        return self._keep(cell, jet @ self.combinations[cell] if self.layer.dim < 3 else jet)
+        return self._keep(cell, _combined(jet, self.combinations[cell]) if self.layer.dim < 3 else jet)
 
     def combined(self, cell: int, integrals: Array, axes: tuple[int, ...]) -> Array:
         """Integrals of the functions in ``integrand_table``, along these axes, as those of the functions of a cell."""
@@ -166,3 +170,8 @@ class CellFunctions:
             lengths = [weights[faces].ravel(), mesh.patches.weights[own].ravel()]
             found[cell] = np.concatenate(around), np.concatenate(lengths)
         return found
+
+
+def _combined(jet: Array, combinations: Array) -> Array:
+    """Combinations (k, r) of functions with their derivatives (Q, 1 + d, k) as one product: (Q, 1 + d, r)."""
+    return np.asarray((jet.reshape(-1, jet.shape[2]) @ combinations).reshape(*jet.shape[:2], -1))

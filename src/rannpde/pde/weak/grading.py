@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil, log2, pi
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.pieces import Curves, CutSide
 from rannpde.domains.operations.cutcells import planar_outline
-from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
@@ -131,6 +131,17 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
     )
 
 
+def form_interfaces(form: WeakForm) -> Interfaces:
+    """Where the coefficients of a form jump."""
+    return interfaces_of(form.problem) if form.system.kinked else Interfaces()
+
+
+@lru_cache(maxsize=1)
+def known_points(form: WeakForm) -> tuple[SingularPoint, ...]:
+    """The singular points of a form; those of the last one are kept, for discretisations of different tolerances."""
+    return singular_points(form, ConditionFinder(form.terms, form.fields), form_interfaces(form))
+
+
 def _right(direction: Array) -> Array:
     """The outward normal of a boundary that runs in a direction, the domain on its left."""
     return np.array([direction[1], -direction[0]])
@@ -208,11 +219,9 @@ def graded_tree(
 
 def _even_round(tree: CellNode, point: Array, slack: Array) -> CellNode:
     """The tree with leaves round a point that are about as large as the smallest of them."""
-    around = [float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)]
+    around = [float(leaf.lengths.max()) for leaf in leaves_at(tree, point, slack)]
     longest = 2**0.5 * min(around, default=np.inf)  # halving rounds ratios to the nearest power of two
-    return until_none(
-        tree, lambda leaf: np.full(len(point), touches(leaf, point, slack) and leaf.lengths.max() > longest)
-    )
+    return _halved(tree, lambda node: touches(node, point, slack) and float(node.lengths.max()) > longest)
 
 
 def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
@@ -223,8 +232,11 @@ def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
 
 def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 4000) -> CellNode:
     """Leaves halved along the axes that ``wanted`` (bool, (d,)) tells, until it tells none or there are too many."""
+    settled: set[CellNode] = set()
     while True:
-        cuts = {leaf: tuple(np.flatnonzero(wanted(leaf)).tolist()) for leaf in tree.leaves}
+        new = [leaf for leaf in tree.leaves if leaf not in settled]
+        cuts = {leaf: tuple(np.flatnonzero(wanted(leaf)).tolist()) for leaf in new}
+        settled.update(new)
         cuts = {leaf: axes for leaf, axes in cuts.items() if axes}
         if not cuts or len(tree.leaves) > most:
             return tree
@@ -237,22 +249,42 @@ def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]
     Leaves beside them are no larger than far from the point, which need not be a vertex of the mesh.
     """
     slack = 1e-9 * tree.lengths
-    for place, levels in wanted:
+    for coordinates, levels in wanted:
         if levels > 0:
-            point = np.array(place)
+            point = np.array(coordinates)
             tree = _towards(tree, point, levels, slack)
-            least = max(
-                (float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)), default=np.inf
-            )
-            tree = until_none(tree, partial(_larger_than_far, point=point, least=least))
+            least = max((float(leaf.lengths.max()) for leaf in leaves_at(tree, point, slack)), default=np.inf)
+            tree = _halved(tree, partial(_larger_than_far, point=point, least=least))
     return tree
 
 
-def _larger_than_far(leaf: CellNode, point: Array, least: float) -> Array:
-    """All axes (d,) of a leaf larger than the leaves at a point and than twice its distance from it; else none."""
-    away = np.maximum(np.maximum(leaf.bounds[:, 0] - point, point - leaf.bounds[:, 1]), 0.0)
-    size = float(leaf.lengths.min())
-    return np.full(len(point), size > least and size > 2 * float(np.linalg.norm(away)))
+def _larger_than_far(node: CellNode, point: Array, least: float) -> bool:
+    """Whether a box is larger than the leaves at a point and than twice its distance from it."""
+    away = np.maximum(np.maximum(node.bounds[:, 0] - point, point - node.bounds[:, 1]), 0.0)
+    size = float(node.lengths.min())
+    return size > least and size > 2 * float(np.linalg.norm(away))
+
+
+def _halved(node: CellNode, wanted: Callable[[CellNode], bool]) -> CellNode:
+    """Leaves halved along all axes until ``wanted`` holds for none.
+
+    It must hold for every box that contains one for which it holds, so that most boxes need not be looked at.
+    """
+    if not wanted(node):
+        return node
+    if node.children is None:
+        return _halved(node.refined({node: tuple(range(len(node.bounds)))}), wanted)
+    lower, upper = (_halved(child, wanted) for child in node.children)
+    return node if (lower, upper) == node.children else replace(node, children=(lower, upper))
+
+
+def leaves_at(node: CellNode, point: Array, slack: Array) -> list[CellNode]:
+    """The leaves whose closed boxes contain a point."""
+    if not touches(node, point, slack):
+        return []
+    if node.children is None:
+        return [node]
+    return [leaf for child in node.children for leaf in leaves_at(child, point, slack)]
 
 
 def _towards(node: CellNode, point: Array, levels: int, slack: Array) -> CellNode:

@@ -118,12 +118,13 @@ class WeakIntegrator:
         if self._order > 1:
             twice = tableau.derivative @ ones / length
             right += twice[:, None, None] * system.weighted(2, state) + ones[:, None, None] * system.weighted(2, rate)
+        right = system.modal_loads(right)
         stages, traces = np.zeros_like(right), np.zeros((len(tableau), system.traces))
         for k, solver in enumerate(solvers):
             own, around = solver.solve(tableau.to_eigenbasis(k, right))
             stages += tableau.from_eigenbasis(k, own)
             traces += tableau.from_eigenbasis(k, around)
-        return stages, traces
+        return system.from_modes(stages), traces
 
     def _error(self, state: Array, stages: Array, sizes: Array, first: bool) -> float:
         """The size of the first Legendre coefficient that a step lacks, relative to the fields."""

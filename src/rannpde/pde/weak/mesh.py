@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.pieces import CutSide
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, is_box
@@ -239,7 +240,7 @@ def lies_on_side(region: Side, points: Array, normals: Array) -> Array:
         slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])
         close = np.abs(points[:, region.axis] - region.value) <= slack
         return np.asarray(close & (normals[:, region.axis] * region.outward > ALONG))
-    found = region.contains(points)
+    found = region.holds(points) if isinstance(region, CutSide) else region.contains(points)
     near = np.flatnonzero(found)
     if len(near):
         found[near] = (region.normals(points[near]) * normals[near]).sum(axis=1) > ALONG

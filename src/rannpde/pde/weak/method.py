@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.dual_weighted import WeightedOutput, bounded_outputs, weighted_outputs
-from rannpde.pde.weak.evolution import weak_evolution
+from rannpde.pde.weak.evolution import WeakEvolution, weak_evolution
 from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
 from rannpde.pde.weak.fluxes import FluxRecord, bounded_fluxes, side_fluxes
 from rannpde.pde.weak.form import WeakForm, weak_formulation
@@ -101,7 +102,7 @@ class WeakCells:
             if not timed and _fourth_order(problem):
                 shape = plate_obstacle(plate_form(problem))
                 return (shape,) if shape else ()
-            form = weak_evolution(problem).still if timed else weak_formulation(problem)
+            form = _evolution(problem).still if timed else weak_formulation(problem)
             shape = shape_obstacle(form.problem, curved_solids=problem.linear and not problem.inequalities)
             if shape:
                 return (shape,)
@@ -115,7 +116,7 @@ class WeakCells:
         timed = isinstance(problem.domain, SpaceTime)
         if not timed and _fourth_order(problem):
             return ()
-        evolution = weak_evolution(problem) if timed else None
+        evolution = _evolution(problem) if timed else None
         form = evolution.still if evolution is not None else weak_formulation(problem)
         if form.problem.domain.dim == 3 and shape_obstacle(form.problem):
             return ("cells that curved walls cut in space cost it many times what they cost least squares",)
@@ -318,3 +319,9 @@ def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) ->
 
 def _fourth_order(problem: Problem) -> bool:
     return max(jet.order for term in problem.interior for jet in term.expression.jets) == 4
+
+
+@lru_cache(maxsize=1)
+def _evolution(problem: Problem) -> WeakEvolution:
+    """The evolution of a problem that obstacles and drawbacks look at; a solve moves the time in one of its own."""
+    return weak_evolution(problem)

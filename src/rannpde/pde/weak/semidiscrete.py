@@ -111,6 +111,22 @@ class SemiDiscreteForm:
                 found[group.batch.cells] = group.times(mass, vector[group.batch.cells])
         return found
 
+    def modal_loads(self, loads: Array) -> Array:
+        """Loads (s, C, n) as those of modes, in cells that have them."""
+        return self._changed(loads, CellModes.loads)
+
+    def from_modes(self, weights: Array) -> Array:
+        """Weights (s, C, n) of modes as those of the functions of cells."""
+        return self._changed(weights, CellModes.weights)
+
+    def _changed(self, vectors: Array, change: Callable[[CellModes, Array], Array]) -> Array:
+        changed = vectors.copy()
+        for group, modes in zip(self.groups, self.modes, strict=True):
+            if modes is not None:  # all vectors by one pass over the matrices of a cell
+                own = vectors[:, group.batch.cells].transpose(1, 2, 0)
+                changed[:, group.batch.cells] = change(modes, own).transpose(2, 0, 1)
+        return changed
+
     def projected(self, values: Callable[[Array], Array]) -> tuple[Array, Array]:
         """Weights (C, n) of the functions nearest to values (M, F) of points (M, d) in L², and squared distances."""
         found = np.zeros((self.mesh.count, self.fields, self.size))
@@ -199,7 +215,7 @@ class FactorisedStage:
             self._factors = factorised_traces(system.pattern.matrix(np.concatenate(entries)), system.layer.dim)
 
     def solve(self, right: Array) -> tuple[Array, Array]:
-        """Weights (C, n) and traces (T,) for loads (C, n) of cells."""
+        """Weights (C, n) and traces (T,) for loads (C, n), both of modes where cells have them."""
         system = self.system
         kind = np.result_type(right, self.eliminated[0][1])
         traces, own = np.zeros(system.traces, dtype=kind), []
@@ -207,13 +223,11 @@ class FactorisedStage:
             one = inverse.times(right[group.batch.cells])
             own.append(one)
             if group.batch.faces:
-                np.subtract.at(traces, group.dofs, group.times(group.lower, one))
+                np.subtract.at(traces, group.dofs, inverse.on_traces(one))
         if self._factors is not None:
             traces = self._factors.solve(traces)
-        found = np.zeros((system.mesh.count, system.fields * system.size), dtype=kind)
-        for group, one, (inverse, response) in zip(system.groups, own, self.eliminated, strict=True):
-            whole = one
-            if group.batch.faces:
-                whole = one - inverse.times_response(response, traces[group.dofs])
-            found[group.batch.cells] = whole
-        return found, traces
+        solution = np.zeros((system.mesh.count, system.fields * system.size), dtype=kind)
+        for group, one, (_, response) in zip(system.groups, own, self.eliminated, strict=True):
+            whole = one - group.times(response, traces[group.dofs]) if group.batch.faces else one
+            solution[group.batch.cells] = whole
+        return solution, traces

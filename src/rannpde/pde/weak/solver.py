@@ -18,7 +18,6 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.operations.cutrules import ALL_DIGITS
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
-from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.tolerance import ALGEBRA_SHARE
@@ -33,8 +32,9 @@ from rannpde.pde.weak.grading import (
     LEVELS,
     RINGS,
     SingularPoint,
-    singular_points,
-    touches,
+    form_interfaces,
+    known_points,
+    leaves_at,
     towards_points,
     until_none,
 )
@@ -69,12 +69,12 @@ class WeakDiscretisation:
         self.problem = form.problem
         self.dim = self.problem.domain.dim
         self.finder = ConditionFinder(form.terms, form.fields)
-        self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
+        self.interfaces = form_interfaces(form)
         digits = min(ceil(-log10(ALGEBRA_SHARE * tol)), ALL_DIGITS)
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces, digits)
         if self.mesher.solid is not None:  # nodes of cut cells are many in space: one beyond, and one for two digits
             self.settings = replace(settings, more_nodes=min(settings.more_nodes, 1 + digits // 2))
-        self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
+        self.points: tuple[SingularPoint, ...] = known_points(form)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.edges: tuple[SingularEdge, ...] = (
             *singular_edges(form, self.finder), *incompatible_edges(form, self.finder),
@@ -326,13 +326,17 @@ class WeakDiscretisation:
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
         held = self._continued_cells(now)
+        at_points: dict[CellNode, list[SingularPoint]] = {}
+        for one in self.points:
+            for leaf in leaves_at(tree, np.array(one.point), slack):
+                at_points.setdefault(leaf, []).append(one)
         finer = {one for leaf, one in self._leaves_at_points(tree)
                  if not self._at_rounding(leaf, tree) and not one.endless(self.tol)}  # fmt: skip
         if top or not self.goal_oriented:
             levels = {one: one.halvings for one in finer}  # the next solution shows what this one lacks at each of them
         for cell in np.flatnonzero(marked & ~held):
             leaf = leaves[now.mesh.leaves[cell]]
-            own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
+            own = at_points.get(leaf, ())
             if own:
                 if own[0].exponent < 1 and own[0] not in finer:
                     continue  # coordinates of smaller cells are rounding
@@ -358,7 +362,7 @@ class WeakDiscretisation:
         """Leaves at points where the solution is singular."""
         slack = 1e-9 * tree.lengths
         rough = [one for one in self.points if one.exponent < 1]
-        return [(leaf, one) for leaf in tree.leaves for one in rough if touches(leaf, np.array(one.point), slack)]
+        return [(leaf, one) for one in rough for leaf in leaves_at(tree, np.array(one.point), slack)]
 
     @staticmethod
     def _at_rounding(leaf: CellNode, tree: CellNode) -> bool:

@@ -49,6 +49,49 @@ class _PairTerms:
     lack: Array  # (P, q, K): what natural conditions lack, squared, over the penalty
 
 
+@dataclass(frozen=True, eq=False)
+class _VolumeGroup:
+    """Cells that have the same functions up to the scales of derivatives: products over all of them at once.
+
+    rows (b,) : of a batch; table (Q, J, k) : values and derivatives of the functions, J = 1 + d; scale (b, J) : what
+    these are multiplied by in each cell; points (b, Q, d), weights (b, Q) : of the rule
+    """
+
+    rows: Array
+    table: Array
+    scale: Array
+    points: Array
+    weights: Array
+
+    def sampled(self, weights: Array) -> tuple[Array, Array]:
+        """Values (b Q, F) and slopes (b Q, F, d) of fields of weights (b, F, k)."""
+        (b, fields, k), (q, jets, _) = weights.shape, self.table.shape
+        known = (weights.reshape(-1, k) @ self.table.reshape(-1, k).T).reshape(b, fields, q, jets)
+        scaled = (known * self.scale[:, None, None]).transpose(0, 2, 1, 3).reshape(b * q, fields, jets)
+        return scaled[..., 0], scaled[..., 1:]
+
+    def tested(self, terms: Array) -> Array:
+        """∫ of terms (b, Q, F, J) with the functions and their derivatives, (b, F, k)."""
+        b, q, fields, jets = terms.shape
+        scaled = terms * self.weights[:, :, None, None] * self.scale[:, None, None]
+        return np.asarray(
+            scaled.transpose(0, 2, 1, 3).reshape(b * fields, q * jets) @ self.table.reshape(q * jets, -1)
+        ).reshape(b, fields, -1)
+
+    def tangent(self, flow: Array) -> Array:
+        """∫ Σ flow_ab ∂_a φ_i ∂_b φ_j for flow (b, Q, J, J), (b, k, k), by the rows and columns that do not vanish."""
+        used: Array = np.asarray(flow.any(axis=(0, 1)))
+        left, right = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
+        b, k = len(self.rows), self.table.shape[2]
+        if not len(left):
+            return np.zeros((b, k, k))
+        scale = self.scale[:, left][:, None, :, None] * self.scale[:, right][:, None, None, :]
+        scaled = flow[:, :, left[:, None], right] * self.weights[:, :, None, None] * scale
+        sides = np.ascontiguousarray(scaled.transpose(1, 2, 0, 3)).reshape(len(self.table), -1, len(right))
+        pushed = np.matmul(sides, self.table[:, right]).reshape(-1, b * k)  # (Q left, b k)
+        return np.asarray(self.table[:, left].reshape(-1, k).T @ pushed).reshape(k, b, k).transpose(1, 0, 2)
+
+
 class TangentSystem:
     """The non-linear weak form on a mesh; share : of what the form leaves at u = 0, loads and prescribed values."""
 
@@ -97,25 +140,26 @@ class TangentSystem:
 
     # --------------------------------------------------------------------------------------------------- volumes
 
-    def _volume_groups(self, cells: Array) -> list[tuple[Array, Array, Array, Array]]:
-        """Rows, tables (b, Q, 1 + d, k), points (b, Q, d), weights (b, Q) of cells: whole ones, then each cut one."""
+    def _volume_groups(self, cells: Array) -> list[_VolumeGroup]:
+        """Whole cells, which share the functions of a box, then each cut cell."""
         mesh, layer = self.mesh, self.layer
         cut = np.array([int(cell) in mesh.parts for cell in cells], dtype=bool)
-        found = []
+        groups = []
         rows = np.flatnonzero(~cut)
         if len(rows):
             grid, shares = layer.grid
             values, slopes = layer.reference
             half = mesh.halfwidths[cells[rows]]
-            table = np.concatenate([values[None], slopes]).transpose(1, 0, 2)  # (Q, 1 + d, k)
+            table = np.concatenate([values[None], slopes]).transpose(1, 0, 2)
             scale = np.concatenate([np.ones((len(rows), 1)), 1 / half], axis=1)
             points = mesh.boxes[cells[rows]].mean(axis=2)[:, None] + half[:, None] * grid
-            found.append((rows, table[None] * scale[:, None, :, None], points, half.prod(axis=1)[:, None] * shares))
+            weights = half.prod(axis=1)[:, None] * shares
+            groups.append(_VolumeGroup(rows, np.ascontiguousarray(table), scale, points, weights))
         for row in np.flatnonzero(cut):
-            part = mesh.parts[int(cells[row])]
-            found.append((np.array([row]), self.local.functions.part_table(int(cells[row]))[None], part.points[None],
-                          part.weights[None]))  # fmt: skip
-        return found
+            part, table = mesh.parts[int(cells[row])], self.local.functions.part_table(int(cells[row]))
+            scale = np.ones((1, table.shape[1]))
+            groups.append(_VolumeGroup(np.array([row]), table, scale, part.points[None], part.weights[None]))
+        return groups
 
     def _volume(self, batch: CellBatch, state: HybridState, tangent: bool) -> tuple[Array, Array, Array]:
         """Residual (B, F, k) and tangent (B, F, k, F, k) of the volumes, and the mean diffusion (B,)."""
@@ -123,15 +167,12 @@ class TangentSystem:
         count = len(batch.cells)
         residual, means = np.zeros((count, fields, k)), np.zeros(count)
         matrix = np.zeros((count, fields, k, fields, k)) if tangent else np.zeros(0)
-        for rows, table, points, weights in self._volume_groups(batch.cells):
-            b, q, jets = table.shape[:3]
-            dim = jets - 1
-            known = np.matmul(table.reshape(b, q * jets, k), state.weights[batch.cells[rows]].transpose(0, 2, 1))
-            known = known.reshape(b * q, jets, fields)
-            here = self._at(points.reshape(-1, dim), known[:, 0], known[:, 1:].transpose(0, 2, 1))
-            tall = (table * weights[:, :, None, None]).reshape(b, q * jets, k)
-            terms = here.terms.reshape(b, q, fields, jets).transpose(0, 1, 3, 2).reshape(b, q * jets, fields)
-            residual[rows] = np.matmul(terms.transpose(0, 2, 1), tall)
+        for group in self._volume_groups(batch.cells):
+            rows, weights = group.rows, group.weights
+            (b, q), jets, dim = weights.shape, group.table.shape[1], group.points.shape[2]
+            values, slopes = group.sampled(state.weights[batch.cells[rows]])
+            here = self._at(group.points.reshape(-1, dim), values, slopes)
+            residual[rows] = group.tested(here.terms.reshape(b, q, fields, jets))
             own = np.einsum("mkkii->m", here.diffusion).reshape(b, q)
             means[rows] = (own * weights).sum(axis=1) / weights.sum(axis=1) / (dim * fields)
             if not tangent:
@@ -139,9 +180,7 @@ class TangentSystem:
             flow = here.tangent.reshape(b, q, fields, fields, jets, jets)
             for p in range(fields):
                 for f in range(fields):
-                    pushed = _pushed(flow[:, :, p, f], table)
-                    if pushed is not None:
-                        matrix[rows, p, :, f, :] = np.matmul(tall.transpose(0, 2, 1), pushed.reshape(b, q * jets, k))
+                    matrix[rows, p, :, f, :] = group.tangent(flow[:, :, p, f])
         return residual, matrix, means
 
     def _at(self, points: Array, values: Array, slopes: Array) -> Linearisation:
@@ -321,22 +360,22 @@ class TangentSystem:
         heavy = weights[inner][:, :, None] * trace
         upper, lower = np.empty((b, fields, k, t, fields, m)), np.empty((b, t, fields, m, fields, k))
         corner = np.empty((b, t, fields, m, fields, m))
-        # n·A∇φ and n·(A∇φ + aφ) of the functions, (P, q, K, F, k)
-        sloped = np.einsum("pqkfj,jpqa->pqkfa", fluxes[..., 1:], slopes, optimize=True)
-        carried = fluxes[..., 0]
-        whole = sloped + carried[..., None] * values[:, :, None, None] if carried.any() else sloped
+        # n·A∇φ and n·(A∇φ + aφ) of the functions, (K, F, P, q, k)
+        across = fluxes.transpose(2, 3, 4, 0, 1)[..., None]
+        sloped = sum((across[:, :, 1 + j] * slope for j, slope in enumerate(slopes)), np.zeros(()))
+        whole = sloped + across[:, :, 0] * values if fluxes[..., 0].any() else sloped
         outer, held, tested = pairs.outer, whole, sloped
         if len(outer):
-            held, tested = whole.copy(), sloped.copy()
-            held[outer] = np.einsum("pqkl,pqlfa->pqkfa", pairs.prescribed[outer], whole[outer], optimize=True)
-            tested[outer] = np.einsum("pqlk,pqlfa->pqkfa", pairs.prescribed[outer], sloped[outer], optimize=True)
+            held, tested, fixed = whole.copy(), sloped.copy(), pairs.prescribed[outer]
+            held[:, :, outer] = np.einsum("pqkl,lfpqa->kfpqa", fixed, whole[:, :, outer], optimize=True)
+            tested[:, :, outer] = np.einsum("pqlk,lfpqa->kfpqa", fixed, sloped[:, :, outer], optimize=True)
         total = pairs.penalty + pairs.robin
         index = np.arange(fields)
         total[:, :, index, index] += pairs.inflow
         for f in range(fields):
             for g in range(fields):
-                matrix[:, f, :, g, :] -= np.matmul(tall.transpose(0, 2, 1), held[:, :, f, g].reshape(b, s * count, k))
-                back = np.matmul(tall.transpose(0, 2, 1), tested[:, :, f, g].reshape(b, s * count, k))
+                matrix[:, f, :, g, :] -= np.matmul(tall.transpose(0, 2, 1), held[f, g].reshape(b, s * count, k))
+                back = np.matmul(tall.transpose(0, 2, 1), tested[f, g].reshape(b, s * count, k))
                 matrix[:, g, :, f, :] -= back.transpose(0, 2, 1)
                 if total[:, :, f, g].any():
                     pushed = tall * total[:, :, f, g].reshape(b, s * count, 1)
@@ -344,10 +383,11 @@ class TangentSystem:
                 if not t:
                     continue
                 stiff = pairs.penalty[inner][:, :, f, g][:, :, None] * heavy
-                up = np.matmul(sloped[inner][:, :, g, f].transpose(0, 2, 1), heavy)
+                up = np.matmul(sloped[g, f][inner].transpose(0, 2, 1), heavy)
                 up -= np.matmul(values[inner].transpose(0, 2, 1), stiff)
-                down = np.matmul(whole[inner][:, :, g, f].transpose(0, 2, 1), heavy)
-                down -= np.matmul(values[inner].transpose(0, 2, 1), stiff)
+                down = up.copy()
+                if whole is not sloped:
+                    down += np.matmul((whole - sloped)[g, f][inner].transpose(0, 2, 1), heavy)
                 edge = np.matmul(trace.T, stiff)
                 if f == g:
                     up -= np.matmul(values[inner].transpose(0, 2, 1), pairs.inflow[inner][:, :, f, None] * heavy)
@@ -370,14 +410,3 @@ class TangentSystem:
             raise np.linalg.LinAlgError("the tangent is not finite")
         return (np.linalg.inv(square), upper.reshape(b, n, size), lower.reshape(b, size, n),
                 spread.reshape(b, size, size))  # fmt: skip
-
-
-def _pushed(flow: Array, table: Array) -> Array | None:
-    """Σ_b flow_ab table_b for flow (B, Q, J, J) and table (B, Q, J, k); None where the flow is zero."""
-    used = flow.any(axis=(0, 1))
-    if not used.any():
-        return None
-    found = np.zeros(table.shape)
-    for a, b in np.argwhere(used):
-        found[:, :, a] += flow[:, :, a, b, None] * table[:, :, b]
-    return found

@@ -73,7 +73,7 @@ class CellNode:
         """
         if self.children is not None:
             lower, upper = (child.refined(splits, fractions) for child in self.children)
-            return replace(self, children=(lower, upper))
+            return self if (lower, upper) == self.children else replace(self, children=(lower, upper))
         axes = splits.get(self, ())
         if not axes:
             return self
