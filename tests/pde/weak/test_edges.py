@@ -58,7 +58,7 @@ def test_re_entrant_edges_and_the_vertex_where_they_meet():
     found = edges_of(held(FICHERA))
     assert sorted(edge.axis for edge in found) == [-1, 0, 1, 2]
     assert all(edge.exponent == pytest.approx(2 / 3) for edge in found)
-    assert found[-1].place == (0.0, 0.0, 0.0)
+    assert found[-1].point == (0.0, 0.0, 0.0)
     assert [edge.axis for edge in edges_of(held(PRISM))] == [2]
     assert not edges_of(held(CUBE))
 
@@ -123,7 +123,7 @@ def test_one_layer_at_convex_edges_resolves_an_incompatible_load():
 def test_cells_are_graded_towards_the_clamped_side_of_a_bar():
     found = edges_of(bar())
     assert len(found) == 4
-    assert all(edge.across == (0,) and edge.place[0] == 0.0 for edge in found)
+    assert all(edge.across == (0,) and edge.point[0] == 0.0 for edge in found)
 
 
 def test_volume_surface_and_divergence_of_solids_made_of_boxes():

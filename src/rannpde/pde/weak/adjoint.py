@@ -51,22 +51,24 @@ class LinearAdjoint:
         local, flat = system.local, load.reshape(len(load), -1)
         shape = (system.mesh.faces, system.fields, system.layer.face_functions.shape[1])
         traces = np.zeros(int(np.prod(shape)))
-        for batch, found, response in system.eliminations:
+        for batch, matrices, response in system.eliminations:
             if batch.faces:
-                pulled = by_kind(np.swapaxes(response, 1, 2), found.same, flat[batch.cells])
+                pulled = by_kind(np.swapaxes(response, 1, 2), matrices.same, flat[batch.cells])
                 np.subtract.at(traces, local.dofs(batch), pulled)
         if system.factors is not None:
             traces = system.factors.solve(traces, transposed=True)
         weights = np.zeros_like(load)
-        for batch, found, response in system.eliminations:
+        for batch, matrices, response in system.eliminations:
             own = flat[batch.cells]
             around = traces[local.dofs(batch)] if batch.faces else None
             if local.form.symmetric:  # S⁻ᵀ Lᵀ is the response, and most outputs act on few cells
-                whole = _solved(found.square, found.same, own)
-                whole = whole if around is None else whole - by_kind(response, found.same, around)
+                whole = _solved(matrices.square, matrices.same, own)
+                whole = whole if around is None else whole - by_kind(response, matrices.same, around)
             else:
-                pushed = own if around is None else own - by_kind(np.swapaxes(found.lower, 1, 2), found.same, around)
-                whole = _solved(found.square, found.same, pushed)
+                pushed = (
+                    own if around is None else own - by_kind(np.swapaxes(matrices.lower, 1, 2), matrices.same, around)
+                )
+                whole = _solved(matrices.square, matrices.same, pushed)
             weights[batch.cells] = whole.reshape(len(batch.cells), *load.shape[1:])
         return HybridState(weights, traces.reshape(shape))
 
@@ -76,8 +78,8 @@ class LinearAdjoint:
     def algebraic_error(self, load: Array, weights: Array, adjoint: HybridState) -> float:
         """Of B u = f and Bᵀ z = j, |j·u - f·z|, which would vanish without rounding."""
         total = float(np.vdot(load, weights))
-        for batch, found, _ in self.system.eliminations:
-            total -= float(np.vdot(found.load, adjoint.weights[batch.cells].reshape(len(batch.cells), -1)))
+        for batch, matrices, _ in self.system.eliminations:
+            total -= float(np.vdot(matrices.load, adjoint.weights[batch.cells].reshape(len(batch.cells), -1)))
         return abs(total)
 
 
@@ -110,8 +112,8 @@ class TangentAdjoint:
 
 def _solved(square: Array, same: Array, right: Array) -> Array:
     """square[same[b]]⁻ᵀ right[b] for all b: (B, n); kinds of cells without a right-hand side cost nothing."""
-    found = np.zeros_like(right)
+    solutions = np.zeros_like(right)
     for kind in np.unique(same[right.any(axis=1)]):
         mine = np.flatnonzero(same == kind)
-        found[mine] = np.linalg.solve(square[kind].T, right[mine].T).T
-    return found
+        solutions[mine] = np.linalg.solve(square[kind].T, right[mine].T).T
+    return solutions

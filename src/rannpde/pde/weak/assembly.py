@@ -94,19 +94,19 @@ class HybridSystem:
         right = np.zeros(total)
         condensed: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
-            found = self.local.condensed(batch)
+            matrices = self.local.condensed(batch)
             if motions is not None and len(motions) and 0 in batch.cells:
                 row = int(np.flatnonzero(batch.cells == 0)[0])
-                found = self._held(found, row, motions)
-            response, own = eliminated(found)
-            condensed.append((batch, found.same, response, own))
+                matrices = self._held(matrices, row, motions)
+            response, own = eliminated(matrices)
+            condensed.append((batch, matrices.same, response, own))
             if self.keep:
-                self.eliminations.append((batch, found, response))
+                self.eliminations.append((batch, matrices, response))
             if batch.faces:
-                schur = found.corner - np.matmul(found.lower, response)
+                schur = matrices.corner - np.matmul(matrices.lower, response)
                 dofs = self.local.dofs(batch)
-                np.add.at(right, dofs, -by_kind(found.lower, found.same, own))
-                parts.append(CondensedCells(batch.cells, dofs, schur, found.same))
+                np.add.at(right, dofs, -by_kind(matrices.lower, matrices.same, own))
+                parts.append(CondensedCells(batch.cells, dofs, schur, matrices.same))
             self.local.pause()
         inside = [np.empty(0, dtype=int)]
         endless: list[CondensedCells] = []
@@ -136,22 +136,22 @@ class HybridSystem:
         """Weights (C, F, k) and traces (N, F, m) of further loads of their shapes, by the matrices that were kept."""
         flat, right = load.reshape(len(load), -1), on_traces.reshape(-1).copy()
         own = np.empty_like(flat)
-        for (batch, found, _), factors in zip(self.eliminations, self._cell_factors, strict=True):
+        for (batch, matrices, _), factors in zip(self.eliminations, self._cell_factors, strict=True):
             for kind, one in enumerate(factors):
-                mine = batch.cells[found.same == kind]
+                mine = batch.cells[matrices.same == kind]
                 own[mine] = lu_solve(one, flat[mine].T).T
             if batch.faces:
-                np.subtract.at(right, self.local.dofs(batch), by_kind(found.lower, found.same, own[batch.cells]))
+                np.subtract.at(right, self.local.dofs(batch), by_kind(matrices.lower, matrices.same, own[batch.cells]))
         traces = right if self.factors is None else self.factors.solve(right)
-        for batch, found, response in self.eliminations:
+        for batch, matrices, response in self.eliminations:
             if batch.faces:
-                own[batch.cells] -= by_kind(response, found.same, traces[self.local.dofs(batch)])
+                own[batch.cells] -= by_kind(response, matrices.same, traces[self.local.dofs(batch)])
         return own.reshape(load.shape), traces.reshape(on_traces.shape)
 
     @cached_property
     def _cell_factors(self) -> list[list[tuple[Array, Array]]]:
         """Factors of the matrices of the kinds of cells that were kept."""
-        return [[lu_factor(square) for square in found.square] for _, found, _ in self.eliminations]
+        return [[lu_factor(square) for square in matrices.square] for _, matrices, _ in self.eliminations]
 
     def _factorised(self, parts: Sequence[CondensedCells], total: int) -> SparseFactors | MultifrontalFactors:
         """The matrix of traces: by minimum degree in the plane, by nested dissection along the tree in space."""
@@ -163,20 +163,22 @@ class HybridSystem:
             used = np.repeat(taken[:, None], self.fields, axis=1).ravel()
         return MultifrontalFactors(self.mesh, parts, used, self.local.form.symmetric)
 
-    def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
+    def _held(self, matrices: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
         values, weights, points = self.local.functions.cell_table(0)
         moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
         size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
-        kind = found.same[row]
-        square = found.square[kind]
+        kind = matrices.same[row]
+        square = matrices.square[kind]
         square = square + float(np.trace(square)) / len(square) / max(size, 1e-300) * moments.T @ moments
-        same = found.same.copy()
-        same[row] = len(found.first)
-        upper, lower, corner = (np.concatenate([one, one[[kind]]]) for one in (found.upper, found.lower, found.corner))
+        same = matrices.same.copy()
+        same[row] = len(matrices.first)
+        upper, lower, corner = (
+            np.concatenate([one, one[[kind]]]) for one in (matrices.upper, matrices.lower, matrices.corner)
+        )
         return DistinctMatrices(
-            np.append(found.first, row), same, np.concatenate([found.square, square[None]]), upper, lower, corner,
-            found.load,
+            np.append(matrices.first, row), same, np.concatenate([matrices.square, square[None]]), upper, lower, corner,
+            matrices.load,
         )  # fmt: skip
 
     def centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
@@ -196,8 +198,8 @@ class HybridSystem:
             weights[cell] -= np.linalg.lstsq(root * values, root * taken, rcond=1e-12)[0].T
         points, shares = self.mesh.face_points(self.layer.nodes)
         trace, unit = self.layer.face_functions, self.layer.face_grid[1]
-        for face, place in enumerate(points):
-            taken = np.einsum("r,rmf->mf", amounts, motions.at(place))
+        for face, nodes in enumerate(points):
+            taken = np.einsum("r,rmf->mf", amounts, motions.at(nodes))
             traces[face] -= ((trace * unit[:, None]).T @ taken).T
 
     def jumps(self, weights: Array, traces: Array, given: Array | None = None, natural: Array | None = None) -> Array:
@@ -211,7 +213,7 @@ class HybridSystem:
 
     def jumps_of_states(self, states: Sequence[TracedState]) -> Array:
         """The same (S, C) for several states at once, which share the tables of functions on faces."""
-        found = np.zeros((len(states), self.mesh.count))
+        energies = np.zeros((len(states), self.mesh.count))
         jets = self.local.functions.jets(np.concatenate([state.weights for state in states], axis=1))
         for batch in self.local.batches():
             flat = batch.pairs.ravel()
@@ -220,8 +222,8 @@ class HybridSystem:
             for number, state in enumerate(states):
                 own = slice(number * self.fields, (number + 1) * self.fields)
                 energy = self._jump_energy(flat, state, values[:, :, own], gradients[:, :, own], coefficients)
-                np.add.at(found[number], self.local.cell[flat], energy)
-        return found
+                np.add.at(energies[number], self.local.cell[flat], energy)
+        return energies
 
     def _jump_energy(
         self, flat: Array, state: TracedState, inside: Array, slopes: Array, coefficients: tuple[Array, Array, Array]
@@ -270,18 +272,18 @@ def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_
         return splu(matrix, permc_spec=order, diag_pivot_thresh=0.1, options={"SymmetricMode": True})
 
 
-def eliminated(found: DistinctMatrices) -> tuple[Array, Array]:
+def eliminated(matrices: DistinctMatrices) -> tuple[Array, Array]:
     """What traces do to cells, (U, n, T) of the kinds, and what loads do to them, (B, n)."""
-    n, order = found.load.shape[1], np.argsort(found.same, kind="stable")
-    counts = np.bincount(found.same, minlength=len(found.first))
-    most, traces = int(counts.max()), found.upper.shape[2]
-    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    right = np.zeros((len(found.first), n, traces + most))
-    right[:, :, :traces] = found.upper
-    right[found.same[order], :, traces + place] = found.load[order]
-    solved = np.linalg.solve(found.square, right)
-    own = np.empty_like(found.load)
-    own[order] = solved[found.same[order], :, traces + place]
+    n, order = matrices.load.shape[1], np.argsort(matrices.same, kind="stable")
+    counts = np.bincount(matrices.same, minlength=len(matrices.first))
+    most, traces = int(counts.max()), matrices.upper.shape[2]
+    column = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    right = np.zeros((len(matrices.first), n, traces + most))
+    right[:, :, :traces] = matrices.upper
+    right[matrices.same[order], :, traces + column] = matrices.load[order]
+    solved = np.linalg.solve(matrices.square, right)
+    own = np.empty_like(matrices.load)
+    own[order] = solved[matrices.same[order], :, traces + column]
     return solved[:, :, :traces], own
 
 
@@ -289,11 +291,11 @@ def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
     """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
     if len(matrices) == len(same):
         return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
-    found = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
+    products = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
     for kind, matrix in enumerate(matrices):
         mine = np.flatnonzero(same == kind)
-        found[mine] = vectors[mine] @ matrix.T
-    return found
+        products[mine] = vectors[mine] @ matrix.T
+    return products
 
 
 def nested_dissection(mesh: WeakMesh) -> Array:
@@ -303,9 +305,9 @@ def nested_dissection(mesh: WeakMesh) -> Array:
     def ordered(node: CellNode, faces: Array) -> list[Array]:
         if node.children is None or not len(faces):
             return [faces]
-        place = node.children[0].bounds[node.axis, 1]
-        between = (mesh.axis[faces] == node.axis) & (mesh.spans[faces, node.axis, 0] == place)
-        below = ~between & (middles[faces, node.axis] < place)
+        coordinate = node.children[0].bounds[node.axis, 1]
+        between = (mesh.axis[faces] == node.axis) & (mesh.spans[faces, node.axis, 0] == coordinate)
+        below = ~between & (middles[faces, node.axis] < coordinate)
         lower, upper = node.children
         return [*ordered(lower, faces[below]), *ordered(upper, faces[~between & ~below]), faces[between]]
 

@@ -109,7 +109,7 @@ class HiddenLayer:
         """∂ along each axis as sparse matrices (R, R) of Legendre coefficients."""
         numbers = np.full((self.highest + 1,) * self.dim, -1)
         numbers[tuple(self.modes.T)] = np.arange(len(self.modes))
-        found = []
+        matrices = []
         for axis in range(self.dim):
             rows, columns, entries = [], [], []
             own = self.modes[:, axis]
@@ -120,9 +120,9 @@ class HiddenLayer:
                 rows.append(numbers[tuple(lower.T)])
                 columns.append(mine)
                 entries.append(2 * np.sqrt((lower[:, axis] + 0.5) * (own[mine] + 0.5)))
-            place = (np.concatenate(rows), np.concatenate(columns))
-            found.append(sparse.csr_matrix((np.concatenate(entries), place), (len(own), len(own))))
-        return found
+            indices = (np.concatenate(rows), np.concatenate(columns))
+            matrices.append(sparse.csr_matrix((np.concatenate(entries), indices), (len(own), len(own))))
+        return matrices
 
     @cached_property
     def _whole(self) -> tuple[Array, Array]:
@@ -158,40 +158,40 @@ class HiddenLayer:
 
     def side_tables(self, scaled: Array) -> Array:
         """The same on faces with points (P, q, d): (P, q, 1 + d, k)."""
-        found = np.empty((*scaled.shape[:2], self.jet.shape[1]))
+        tables = np.empty((*scaled.shape[:2], self.jet.shape[1]))
         if self.dim == 2:
-            flat, found[flat] = self._face_tables.in_plane(scaled)
+            flat, tables[flat] = self._face_tables.in_plane(scaled)
             rest = np.flatnonzero(~flat)
             for some in self._blocks(rest, scaled.shape[1]):
-                found[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(
-                    len(some), *found.shape[1:]
+                tables[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(
+                    len(some), *tables.shape[1:]
                 )
-            return found.reshape(*scaled.shape[:2], 3, -1)
+            return tables.reshape(*scaled.shape[:2], 3, -1)
         nested = []
         for number, points in enumerate(scaled):
             own = self._face_tables.at(points)
             if own is None:
                 nested.append(number)
             else:
-                found[number] = own
+                tables[number] = own
         for some in self._blocks(np.array(nested, dtype=int), scaled.shape[1]):
-            found[some] = (self.legendre(scaled[some].reshape(-1, self.dim)) @ self.jet).reshape(
-                len(some), *found.shape[1:]
+            tables[some] = (self.legendre(scaled[some].reshape(-1, self.dim)) @ self.jet).reshape(
+                len(some), *tables.shape[1:]
             )
-        return found.reshape(*scaled.shape[:2], 1 + self.dim, -1)
+        return tables.reshape(*scaled.shape[:2], 1 + self.dim, -1)
 
     def point_blocks(self, counts: Sequence[int]) -> list[list[int]]:
         """Numbers of sets of so many points, in blocks whose tables of Legendre products have a bounded size."""
         limit = BLOCK_BYTES / (FLOAT_BYTES * len(self.modes))
-        found: list[list[int]] = []
+        blocks: list[list[int]] = []
         taken = limit
         for number, count in enumerate(counts):
             if taken + count > limit:
-                found.append([])
+                blocks.append([])
                 taken = 0
-            found[-1].append(number)
+            blocks[-1].append(number)
             taken += count
-        return found
+        return blocks
 
     def _blocks(self, rows: Array, nodes: int) -> list[Array]:
         """Rows, each with so many points, in blocks whose tables of Legendre products have a bounded size."""
@@ -199,13 +199,13 @@ class HiddenLayer:
 
     def fields_at(self, scaled: Array, coefficients: Array, cells: Array) -> Array:
         """Functions (P, q, n) of cells (P,) at points (P, q, d) of [-1, 1]^d; coefficients (C, R, n) : of all cells."""
-        found = np.empty((*scaled.shape[:2], coefficients.shape[2]))
+        values = np.empty((*scaled.shape[:2], coefficients.shape[2]))
         for some in self._blocks(np.arange(len(scaled)), scaled.shape[1] + coefficients.shape[2]):
             table = self.legendre(scaled[some].reshape(-1, self.dim)).reshape(
                 len(some), scaled.shape[1], len(self.modes)
             )
-            found[some] = np.matmul(table, coefficients[cells[some]])
-        return found
+            values[some] = np.matmul(table, coefficients[cells[some]])
+        return values
 
     def nested_sums(self, coefficients: Array, scaled: Array) -> Array:
         """Functions (M, n) with Legendre coefficients (R, n) at the points (M, 3) of a cut cell."""
@@ -251,25 +251,25 @@ class HiddenLayer:
         scale = np.sqrt(np.arange(order) + 0.5)
         lines = ((legvander(heights, self.highest) * scale) @ self._by_second_axis).reshape(len(heights), order, -1)
         along = legvander(scaled[:, 0], self.highest) * scale
-        found = np.empty((len(scaled), lines.shape[2]))
+        tables = np.empty((len(scaled), lines.shape[2]))
         ends = np.cumsum(np.bincount(line.ravel()))[:-1]
         for own, rows in zip(lines, np.split(np.argsort(line.ravel(), kind="stable"), ends), strict=True):
-            found[rows] = along[rows] @ own
+            tables[rows] = along[rows] @ own
         width = self.jet.shape[1]
-        return found[:, :width].reshape(len(scaled), 1 + self.dim, -1), found[:, width:]
+        return tables[:, :width].reshape(len(scaled), 1 + self.dim, -1), tables[:, width:]
 
     def derivative_tables(self, scaled: Array, indices: Sequence[MultiIndex]) -> Array:
         """∂^index of the functions of a whole box at points (M, d) of [-1, 1]^d: (M, indices, k)."""
         columns = [self._derived(self._whole[0], index) for index in indices]
-        found = self.legendre(scaled) @ np.concatenate(columns, axis=1)
-        return np.asarray(found.reshape(len(scaled), len(columns), -1))
+        tables = self.legendre(scaled) @ np.concatenate(columns, axis=1)
+        return np.asarray(tables.reshape(len(scaled), len(columns), -1))
 
     def derivative_coefficients(self, weights: Array, indices: Sequence[MultiIndex]) -> Array:
         """Legendre coefficients (C, indices, R, F) of ∂^index of fields of weights (C, F, k) on [-1, 1]^d."""
         count, fields = weights.shape[:2]
         own = self._whole[0] @ weights.reshape(count * fields, self.size).T  # (R, C F)
-        found = np.stack([self._derived(own, index) for index in indices])
-        return np.asarray(found.reshape(len(indices), len(own), count, fields).transpose(2, 0, 1, 3))
+        coefficients = np.stack([self._derived(own, index) for index in indices])
+        return np.asarray(coefficients.reshape(len(indices), len(own), count, fields).transpose(2, 0, 1, 3))
 
     def _derived(self, columns: Array, index: MultiIndex) -> Array:
         """∂^index of Legendre coefficients (R, n)."""
@@ -281,8 +281,8 @@ class HiddenLayer:
     @cached_property
     def reference(self) -> tuple[Array, Array]:
         """Values (Q, k) and derivatives (d, Q, k) of the functions of a whole box at its grid."""
-        found = self.tables(self.grid[0])
-        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:].transpose(1, 0, 2))
+        tables = self.tables(self.grid[0])
+        return np.ascontiguousarray(tables[:, 0]), np.ascontiguousarray(tables[:, 1:].transpose(1, 0, 2))
 
     def sizes_by_degree(self, weights: Array, axis: int | None = None) -> Array:
         """Root of the sum of squares of the Legendre coefficients of each degree, (…, degrees), of weights (…, k).

@@ -68,11 +68,11 @@ def energy_bound(local: LocalMatrices, solution: HybridSolution) -> EnergyBound 
         return None
     squares, energy = np.zeros(local.mesh.count), 0.0
     for pattern in _patterns(local, sides):
-        found = pattern.squares(local, solution, sides)
-        if found is None:
+        contribution = pattern.squares(local, solution, sides)
+        if contribution is None:
             return None
-        squares[pattern.cells] = found[0]
-        energy += found[1]
+        squares[pattern.cells] = contribution[0]
+        energy += contribution[1]
     return EnergyBound(squares, float(np.sqrt(energy)))
 
 
@@ -96,8 +96,8 @@ class _Sides:
         middle = 0.5 * (along[:, -1] + along[:, 0])
         lines = [np.unique(local.mesh.boxes[:, axis]) for axis in (0, 1)]
         self.lines = lines
-        self.low, self.high = (_snapped(lines, 1 - self.axis, place) for place in (middle - half, middle + half))
-        self.place = _snapped(lines, self.axis, local.points[rows, 0, self.axis])
+        self.low, self.high = (_snapped(lines, 1 - self.axis, ends) for ends in (middle - half, middle + half))
+        self.coordinate = _snapped(lines, self.axis, local.points[rows, 0, self.axis])
         values, slopes = local.functions.at(local.functions.jets(solution.weights), local.cell, local.points)
         coefficient, penalty, _ = local.pair_coefficients(rows)
         normal = np.einsum("pqj,pqj->pq", coefficient[:, :, 0, 0], slopes[:, :, 0])
@@ -137,9 +137,9 @@ class _Sides:
         ends = np.stack([legval(-1.0, spectra.T), legval(1.0, spectra.T)], axis=1)  # (P, 2)
         points = np.empty((len(ends), 2, 2))
         rows = np.arange(len(ends))
-        for end, place in enumerate((self.low, self.high)):
-            points[rows, end, self.axis] = self.place
-            points[rows, end, 1 - self.axis] = place
+        for end, coordinates in enumerate((self.low, self.high)):
+            points[rows, end, self.axis] = self.coordinate
+            points[rows, end, 1 - self.axis] = coordinates
         size = float(np.abs(points).max()) or 1.0
         flat = points.reshape(-1, 2)
         keys = np.stack([np.searchsorted(line, flat[:, axis]) for axis, line in enumerate(self.lines)], axis=1)
@@ -187,9 +187,9 @@ class _Pattern:
         grid = np.stack([one.ravel() for one in np.meshgrid(x.nodes, y.nodes, indexing="ij")], axis=1)
         points = (local.mesh.boxes[self.cells].mean(axis=2)[:, None] + half[:, None] * grid).reshape(-1, 2)
         shape = (len(self.cells), len(x.nodes), len(y.nodes))
-        found = local.form.at(points)
-        diffusion = found.diffusion[:, 0, 0].reshape(*shape, 2, 2)
-        reaction = found.reaction[:, 0, 0].reshape(shape)
+        coefficients = local.form.at(points)
+        diffusion = coefficients.diffusion[:, 0, 0].reshape(*shape, 2, 2)
+        reaction = coefficients.reaction[:, 0, 0].reshape(shape)
         if (reaction < 0).any():
             return None
         value, slope, residual = _inside(local, solution, self.cells, grid, points)
@@ -269,13 +269,13 @@ class _Pattern:
 
     def _robin(self, local: LocalMatrices, sides: _Sides, half: Array, lines: Sequence[_Line]) -> Array:
         """∫ κ (v - u_h)² over the sides of the cells (B,)."""
-        found = np.zeros(len(self.cells))
+        integrals = np.zeros(len(self.cells))
         for number, line in enumerate(lines):
             factor = self._on(number, sides.robin, sides, line.nodes)
             if factor.any():
                 gap = self._on(number, sides.trace - sides.own, sides, line.nodes)
-                found += half[:, 1 - number // 2] * ((np.maximum(factor, 0.0) * gap**2) @ line.weights)
-        return found
+                integrals += half[:, 1 - number // 2] * ((np.maximum(factor, 0.0) * gap**2) @ line.weights)
+        return integrals
 
 
 class _Line:
@@ -307,8 +307,8 @@ class _Bubbles:
         for line in (x, y):
             values, slopes = _integrals(line.nodes, degree - 1)[:, 1:], legvander(line.nodes, degree - 1)[:, 1:]
             mass, stiff = (values.T * line.weights) @ values, (slopes.T * line.weights) @ slopes
-            found, vectors = eigh(mass, stiff)
-            self.axes.append((values @ vectors, slopes @ vectors, found, line.weights))
+            eigenvalues, vectors = eigh(mass, stiff)
+            self.axes.append((values @ vectors, slopes @ vectors, eigenvalues, line.weights))
 
     def least(self, gx: Array, gy: Array, half: Array) -> tuple[Array, Array, Array]:
         """The bubble (B, I, J), and its gradient, for which |(gx, gy) + gradient| is least, on boxes of halfwidths."""
@@ -330,15 +330,15 @@ def _inverse_and_least(matrices: Array) -> tuple[Array, Array]:
     return inverse, determinant / largest
 
 
-def _snapped(lines: Sequence[Array], axes: Array, places: Array) -> Array:
+def _snapped(lines: Sequence[Array], axes: Array, coordinates: Array) -> Array:
     """Places (P,) along axes (P,) moved by rounding to the next line at which boxes end."""
-    found = places.copy()
+    snapped = coordinates.copy()
     for axis, line in enumerate(lines):
         mine = np.flatnonzero(axes == axis)
-        above = np.clip(np.searchsorted(line, places[mine]), 1, len(line) - 1)
-        nearer = places[mine] - line[above - 1] < line[above] - places[mine]
-        found[mine] = np.where(nearer, line[above - 1], line[above])
-    return found
+        above = np.clip(np.searchsorted(line, coordinates[mine]), 1, len(line) - 1)
+        nearer = coordinates[mine] - line[above - 1] < line[above] - coordinates[mine]
+        snapped[mine] = np.where(nearer, line[above - 1], line[above])
+    return snapped
 
 
 def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
@@ -359,13 +359,13 @@ def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
     ends = np.round(ends, DIGITS) + 0.0
     _, first, same = np.unique(ends.reshape(count, -1), axis=0, return_index=True, return_inverse=True)
     by_side, ends_by_side, own_by_side = (one.reshape(count, 4, -1) for one in (pairs, ends, segments))
-    found = []
+    patterns = []
     for kind, cell in enumerate(first):
         cells = np.flatnonzero(same.ravel() == kind)
         own = own_by_side[cell, :, 0]
         beside = tuple(by_side[cells, k, : own[k]] for k in range(4))
-        found.append(_Pattern(cells, beside, tuple(ends_by_side[cell, k, : own[k] + 1] for k in range(4))))
-    return found
+        patterns.append(_Pattern(cells, beside, tuple(ends_by_side[cell, k, : own[k] + 1] for k in range(4))))
+    return patterns
 
 
 def _inside(
@@ -378,9 +378,9 @@ def _inside(
     indices = sorted({jet.index for jet in expression.jets} | {(0, 0), (1, 0), (0, 1)})
     half = local.mesh.halfwidths[cells]
     table = local.layer.derivative_tables(grid, indices)  # (Q, indices, k)
-    found = np.einsum("qik,bk->ibq", table, solution.weights[cells, 0], optimize=True)
+    derivatives = np.einsum("qik,bk->ibq", table, solution.weights[cells, 0], optimize=True)
     tables = {index: one / np.prod(half ** np.array(index, dtype=float), axis=1)[:, None]
-              for index, one in zip(indices, found, strict=True)}  # fmt: skip
+              for index, one in zip(indices, derivatives, strict=True)}  # fmt: skip
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     jets = {jet: tables[jet.index].ravel() for jet in expression.jets}
     residual = -system.signs[0] * expression.value(known, jets)

@@ -29,12 +29,12 @@ def incompatible_edges(form: WeakForm, finder: ConditionFinder) -> tuple[Singula
         return ()
     exponent = 2.0  # π over the right angle between prescribed values: the degree of a polynomial, hence the logarithm
     convex = [edge for edge in solid_edges(domain) if not edge.reentrant]
-    found = [_contradiction(form, finder, edge) for edge in convex]
+    contradictions = [_contradiction(form, finder, edge) for edge in convex]
     load = np.abs(form.at(domain.sample(COEFFICIENT_SAMPLES, rng=0)).load).max()
-    scale = max(float(load), *(size for _, size in found), 1e-300)
+    scale = max(float(load), *(size for _, size in contradictions), 1e-300)
     return tuple(
         SingularEdge(edge.axis, tuple(edge.point.tolist()), edge.span, exponent, edge.axes)
-        for edge, (left, _) in zip(convex, found, strict=True)
+        for edge, (left, _) in zip(convex, contradictions, strict=True)
         if left > sqrt(COMPUTED) * scale
     )
 
@@ -44,10 +44,10 @@ def _contradiction(form: WeakForm, finder: ConditionFinder, edge: SolidEdge) -> 
     the size of what they consist of; zeros where not all fields are prescribed on both sides."""
     jets: dict[MultiIndex, Array] = {}
     for number in (0, 1):
-        found = _derivatives(form, finder, edge, number)
-        if found is None:
+        derivatives = _derivatives(form, finder, edge, number)
+        if derivatives is None:
             return 0.0, 0.0
-        jets |= found
+        jets |= derivatives
     mixed = tuple(int(axis in edge.axes) for axis in range(3))
     problem, names = form.problem, form.system.fields
     jets[mixed] = np.zeros(form.fields)
@@ -91,11 +91,11 @@ def _derivatives(
     powers = [(i, j) for i in range(EDGE_NODES) for j in range(EDGE_NODES - i)]
     table = np.stack([grid[:, 0] ** i * grid[:, 1] ** j for i, j in powers], axis=1)
     fitted = np.linalg.lstsq(table, rows.values, rcond=None)[0]  # (powers, F)
-    found = {}
+    derivatives = {}
     for (i, j), value in zip(powers, fitted, strict=True):
         if i + j <= 2:
             index = [0, 0, 0]
             index[edge.axis], index[along] = i, j
             factor = (2.0 if 2 in (i, j) else 1.0) * edge.odd[1 - number] ** j / reach ** (i + j)
-            found[tuple(index)] = value * factor
-    return found
+            derivatives[tuple(index)] = value * factor
+    return derivatives

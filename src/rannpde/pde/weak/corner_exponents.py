@@ -77,8 +77,8 @@ def corner_exponent(
     free = _free(size, fields, count, held)
     stiff, mixed, mass = (free.T @ one.reshape(size * fields, -1) @ free for one in (stiff, mixed, mass))
     constants = fields if held is None else fields - int(np.linalg.matrix_rank(np.concatenate(held), tol=COMPUTED))
-    found = _positive(stiff, mixed, mass, constants)
-    least = float(found.min()) if len(found) else 1.0
+    exponents = _positive(stiff, mixed, mass, constants)
+    least = float(exponents.min()) if len(exponents) else 1.0
     return 1.0 if abs(least - round(least)) < WHOLE else least
 
 
@@ -102,10 +102,10 @@ def _positive(stiff: Array, mixed: Array, mass: Array, constants: int) -> Array:
     stiff, mixed, mass = stiff / largest, mixed / largest, mass / largest
     companion = np.block([[np.zeros((size, size)), np.eye(size)], [stiff, -mixed]])
     weight = block_diag(np.eye(size), mass)
-    found = eigvals(companion, weight)
-    found = found[np.isfinite(found)]
-    found = found[np.argsort(np.abs(found))][2 * constants :].real
-    return np.asarray(found[found > 0])
+    eigenvalues = eigvals(companion, weight)
+    eigenvalues = eigenvalues[np.isfinite(eigenvalues)]
+    eigenvalues = eigenvalues[np.argsort(np.abs(eigenvalues))][2 * constants :].real
+    return np.asarray(eigenvalues[eigenvalues > 0])
 
 
 def sector_diffusions(form: WeakForm, point: Array, radius: float, starts: Array, openings: Array) -> Array:

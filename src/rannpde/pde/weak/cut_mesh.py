@@ -95,25 +95,25 @@ def _patches(clipped: Sequence[ClippedBoxes], number: Array, finder: ConditionFi
 def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -> tuple[Array, Array, Array]:
     """Parts of faces that lie inside a region: their axes, their flat boxes, and the faces they are parts of."""
     slack = THIN * clipper.size
-    found_axes, found, owners = [], [], []
+    box_axes, boxes, owners = [], [], []
     for face, (span, axis) in enumerate(zip(spans, axes, strict=True)):
         along = 1 - int(axis)
         low, high = span[along]
         near = np.abs(breaks[:, axis] - span[axis, 0]) <= 10 * slack
-        places = breaks[near, along]
-        ends = np.unique(np.concatenate([[low, high], places[(places > low) & (places < high)]]))
+        coordinates = breaks[near, along]
+        ends = np.unique(np.concatenate([[low, high], coordinates[(coordinates > low) & (coordinates < high)]]))
         ends = ends[np.concatenate([[True], np.diff(ends) > slack])]
         for start, end in itertools.pairwise(ends):
             part = span.copy()
             part[along] = start, end
-            found_axes.append(int(axis))
-            found.append(part)
+            box_axes.append(int(axis))
+            boxes.append(part)
             owners.append(face)
-    if not found:
+    if not boxes:
         return np.empty(0, dtype=int), np.empty((0, 2, 2)), np.empty(0, dtype=int)
-    parts = np.array(found)
+    parts = np.array(boxes)
     inside = clipper.domain.level(parts.mean(axis=2)) < -slack
-    return np.array(found_axes)[inside], parts[inside], np.array(owners)[inside]
+    return np.array(box_axes)[inside], parts[inside], np.array(owners)[inside]
 
 
 # -------------------------------------------------------------------------------------------------------- interfaces
@@ -167,19 +167,19 @@ def interface_faces(clipped: Sequence[ClippedBoxes], number: Array, nodes: int) 
 
 def _common(one: list[_SubArc], other: list[_SubArc]) -> list[tuple[float, float, int, int]]:
     """Where sub-arcs of two sides overlap: ends and both cells; neighbours between the same cells are one."""
-    found: list[tuple[float, float, int, int]] = []
+    overlaps: list[tuple[float, float, int, int]] = []
     one, other = (sorted(side, key=lambda subarc: subarc.lower) for side in (one, other))
     i = j = 0
     while i < len(one) and j < len(other):
         lower, upper = max(one[i].lower, other[j].lower), min(one[i].upper, other[j].upper)
         if upper - lower > THIN:
             pair = one[i].cell, other[j].cell
-            if found and found[-1][2:] == pair and found[-1][1] >= lower - THIN:
-                found[-1] = (found[-1][0], upper, *pair)
+            if overlaps and overlaps[-1][2:] == pair and overlaps[-1][1] >= lower - THIN:
+                overlaps[-1] = (overlaps[-1][0], upper, *pair)
             else:
-                found.append((lower, upper, *pair))
+                overlaps.append((lower, upper, *pair))
         if one[i].upper <= other[j].upper:
             i += 1
         else:
             j += 1
-    return found
+    return overlaps

@@ -97,19 +97,19 @@ class GoalDiscretisation:
     def solve(self, resolution: WeakResolution) -> GoalState:
         """One solution, and one adjoint for each output."""
         state = self.weak.solve(resolution)
-        found = weighted_outputs(self.weak, state, self.outputs)
-        if len(self.weak.motions) or not set(self.goals) <= set(found):
+        outputs = weighted_outputs(self.weak, state, self.outputs)
+        if len(self.weak.motions) or not set(self.goals) <= set(outputs):
             raise NoAdjoint
-        return GoalState(state, found)
+        return GoalState(state, outputs)
 
     def estimate(self, before: GoalState | None, now: GoalState) -> float:
         """The largest bound of an output over what is wanted."""
         self.field_estimate = self.weak.estimate(None if before is None else before.state, now.state)
         for name, one in now.outputs.items():
             self.records.setdefault(name, []).append(one)
-        found = max(self.excess(name) for name in self.goals)
-        self.weak.known = found * self.weak.tol  # what singular points are halved for
-        return found
+        largest = max(self.excess(name) for name in self.goals)
+        self.weak.known = largest * self.weak.tol  # what singular points are halved for
+        return largest
 
     def bound(self, name: str) -> float:
         return dual_bound(self.records[name], self.weak.settings.trust)
@@ -134,11 +134,11 @@ def weighted_outputs(
     weak: WeakDiscretisation, state: WeakState, outputs: Sequence[WeightableOutput]
 ) -> dict[str, WeightedOutput]:
     """Output → its value and local weighted indicators at a solution."""
-    found: dict[str, WeightedOutput] = {}
+    weighted: dict[str, WeightedOutput] = {}
     try:
         system = _adjoint_system(weak, state)
     except np.linalg.LinAlgError:
-        return found
+        return weighted
     for output in outputs:
         at = output.linearised(state.local, state.solution.weights, state.network)
         if at is not None and np.isfinite(at.value):
@@ -148,8 +148,8 @@ def weighted_outputs(
             squares[state.solution.inside] = 0.0
             products = np.sqrt(np.maximum(state.indicators, 0.0) * squares)
             rounding = system.algebraic_error(at.load, state.solution.weights, adjoint)
-            found[output.name] = WeightedOutput(at.value, at.error + weak.settings.trust * rounding, products)
-    return found
+            weighted[output.name] = WeightedOutput(at.value, at.error + weak.settings.trust * rounding, products)
+    return weighted
 
 
 def _adjoint_system(weak: WeakDiscretisation, state: WeakState) -> AdjointSystem:

@@ -41,14 +41,14 @@ def rectilinear(domain: Domain) -> bool:
 def flat_planes(domain: Domain) -> list[list[float]]:
     """By axis, where sides of the boxes of a domain are, the ends of the domain included."""
     bounds = np.asarray(domain.bounds, dtype=float)
-    found = []
+    planes = []
     for axis, (low, high) in enumerate(bounds):
         slack = 1e-12 * max(abs(low), abs(high), high - low)
         boxes = [leaf.solid for leaf in tree_leaves(domain.tree) if isinstance(leaf.solid, Box)]
         values = sorted({float(end) for box in boxes for end in box.bounds[axis]})
         inner = [value for value in values if low + slack < value < high - slack]
-        found.append([float(low), *inner, float(high)])
-    return found
+        planes.append([float(low), *inner, float(high)])
+    return planes
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class SingularEdge:
     """
 
     axis: int
-    place: tuple[float, ...]
+    point: tuple[float, ...]
     span: tuple[float, float]
     exponent: float
     across: tuple[int, ...]
@@ -77,7 +77,7 @@ class SingularEdge:
             if axis == self.axis:
                 if not (self.span[0] < high - room and self.span[1] > low + room):
                     return False
-            elif not low - room <= self.place[axis] <= high + room:
+            elif not low - room <= self.point[axis] <= high + room:
                 return False
         return True
 
@@ -112,7 +112,7 @@ def solid_edges(domain: Domain) -> list[SolidEdge]:
     grid = np.stack([one.ravel() for one in np.meshgrid(*middles, indexing="ij")], axis=1)
     inside = (domain.level(grid) < 0).reshape([len(one) for one in middles])
     padded = np.pad(inside, 1)
-    found = []
+    edges = []
     for axis in range(3):
         b, c = (a for a in range(3) if a != axis)
         turned = np.moveaxis(padded, axis, 0)[1:-1]
@@ -124,8 +124,8 @@ def solid_edges(domain: Domain) -> list[SolidEdge]:
                 point = np.zeros(3)
                 point[axis], point[b], point[c] = middles[axis][k], planes[b][i], planes[c][j]
                 span = (float(planes[axis][k]), float(planes[axis][k + 1]))
-                found.append(SolidEdge(axis, (b, c), point, span, np.where(odd == 1, 1.0, -1.0), count == 3))
-    return found
+                edges.append(SolidEdge(axis, (b, c), point, span, np.where(odd == 1, 1.0, -1.0), count == 3))
+    return edges
 
 
 def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdge, ...]:
@@ -137,17 +137,17 @@ def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdg
     edges = solid_edges(domain)
     kinds = _kinds(form, finder, edges, size)
     known: dict[tuple[bytes, ...], tuple[float, tuple[int, ...]]] = {}
-    found = []
+    singular = []
     for edge, (first, second) in zip(edges, kinds, strict=True):
         diffusion = _across_edge(form, edge, size)
-        place = (np.array([*edge.axes, *edge.odd, edge.reentrant], dtype=float), diffusion, first, second)
-        key = tuple(one.tobytes() for one in place)
+        configuration = (np.array([*edge.axes, *edge.odd, edge.reentrant], dtype=float), diffusion, first, second)
+        key = tuple(one.tobytes() for one in configuration)
         if key not in known:
             known[key] = _behaviour(diffusion, edge, (first, second))
         exponent, across = known[key]
         if exponent < 1:
-            found.append(SingularEdge(edge.axis, tuple(edge.point.tolist()), edge.span, exponent, across))
-    return (*found, *_vertices(found))
+            singular.append(SingularEdge(edge.axis, tuple(edge.point.tolist()), edge.span, exponent, across))
+    return (*singular, *_vertices(singular))
 
 
 def _vertices(edges: Sequence[SingularEdge]) -> list[SingularEdge]:
@@ -156,7 +156,7 @@ def _vertices(edges: Sequence[SingularEdge]) -> list[SingularEdge]:
     for edge in edges:
         if len(edge.across) > 1:
             for value in edge.span:
-                point = (*edge.place[: edge.axis], value, *edge.place[edge.axis + 1 :])
+                point = (*edge.point[: edge.axis], value, *edge.point[edge.axis + 1 :])
                 ends.setdefault(point, []).append(edge)
     return [
         SingularEdge(-1, point, (0.0, 0.0), min(edge.exponent for edge in own), (0, 1, 2))
@@ -169,13 +169,13 @@ def _kinds(
     form: WeakForm, finder: ConditionFinder, edges: Sequence[SolidEdge], size: float
 ) -> list[tuple[Array, Array]]:
     """What is prescribed, as projections (K, K), on the sides across both axes that meet in each edge."""
-    places, normals = np.concatenate([edge.beside(size) for edge in edges], axis=1)
-    groups = finder.groups(places, normals)
-    found = np.empty((len(places), form.fields, form.fields))
+    points, normals = np.concatenate([edge.beside(size) for edge in edges], axis=1)
+    groups = finder.groups(points, normals)
+    projections = np.empty((len(points), form.fields, form.fields))
     for group in np.unique(groups):
         mine = np.flatnonzero(groups == group)
-        found[mine] = form.rows(finder.conditions[group], places[mine], normals[mine]).projection
-    return [(one, other) for one, other in found.reshape(-1, 2, form.fields, form.fields)]
+        projections[mine] = form.rows(finder.conditions[group], points[mine], normals[mine]).projection
+    return [(one, other) for one, other in projections.reshape(-1, 2, form.fields, form.fields)]
 
 
 def _across_edge(form: WeakForm, edge: SolidEdge, size: float) -> Array:
@@ -232,7 +232,7 @@ def _ends_at(edges: Sequence[SingularEdge], node: CellNode, slack: Array) -> Arr
     for edge in edges:
         if edge.touched(node.bounds, slack):
             for axis in edge.across:
-                beside[:, axis] |= np.abs(node.bounds[axis] - edge.place[axis]) <= slack[axis]
+                beside[:, axis] |= np.abs(node.bounds[axis] - edge.point[axis]) <= slack[axis]
     return beside
 
 
@@ -246,8 +246,8 @@ def trace_degrees(spans: Array, edges: Sequence[SingularEdge], degree: int, size
     fall = np.zeros(len(spans))
     for edge in edges:
         if len(edge.across) > 1:
-            place = np.array(edge.place)[:, None]
-            far = np.abs(spans - place).max(axis=2)
+            point = np.array(edge.point)[:, None]
+            far = np.abs(spans - point).max(axis=2)
             if edge.axis >= 0:
                 far[:, edge.axis] = np.maximum(
                     edge.span[0] - spans[:, edge.axis, 0], spans[:, edge.axis, 1] - edge.span[1]

@@ -66,9 +66,9 @@ def sampled(
     weights, owners = [(half[whole].prod(axis=1)[:, None] * shares).ravel()], [np.repeat(whole, len(grid))]
     table = layer.derivative_tables(grid, indices)
     factors = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in indices])  # (I, C)
-    found = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
-    found *= factors[:, whole, None, None]
-    values = [found.reshape(len(indices), -1, solution.weights.shape[1])]
+    derivatives = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
+    derivatives *= factors[:, whole, None, None]
+    values = [derivatives.reshape(len(indices), -1, solution.weights.shape[1])]
     cut = list(mesh.parts)
     whole_weights = local.functions.whole_weights(solution.weights)[cut] if cut else solution.weights[:0]
     spectra = dict(zip(cut, layer.derivative_coefficients(whole_weights, indices), strict=True))
@@ -114,8 +114,8 @@ def decay(local: CellsWithFunctions, solution: WeightedFunctions) -> Array:
 def axis_decay(local: LocalMatrices, solution: HybridSolution) -> Array:
     """The same by the degree along each axis, (C, d)."""
     whole = local.functions.whole_weights(solution.weights)
-    found = [_rates(local.layer.sizes_by_degree(whole, axis), local.layer.degree) for axis in range(local.layer.dim)]
-    return np.stack(found, axis=1)
+    rates = [_rates(local.layer.sizes_by_degree(whole, axis), local.layer.degree) for axis in range(local.layer.dim)]
+    return np.stack(rates, axis=1)
 
 
 def _rates(sizes: Array, degree: int) -> Array:

@@ -205,8 +205,8 @@ class SpatialStatements:
             elif rest:
                 raise NoDivergenceForm("derivatives in time and space are mixed")
             table[node] = whole
-        found = source.xreplace(table).xreplace(plain)
-        return found.xreplace({self.time: sympy.Function(MOMENT)(self.first)})
+        formula = source.xreplace(table).xreplace(plain)
+        return formula.xreplace({self.time: sympy.Function(MOMENT)(self.first)})
 
     def at(self, shifts: tuple[float, float]) -> Problem:
         """The problem in space with these numbers in the place of ∂_t and ∂_t²."""

@@ -48,8 +48,8 @@ class FaceTables:
         """Which faces (P,) with nodes (P, q, 2) are flat, and the functions (N, q, n) on these."""
         across = np.ptp(points, axis=1).argmin(axis=1)
         flat = np.ptp(points, axis=1).min(axis=1) == 0.0
-        found = np.empty((int(flat.sum()), points.shape[1], self._cube.shape[2]))
-        place = np.cumsum(flat) - 1
+        tables = np.empty((int(flat.sum()), points.shape[1], self._cube.shape[2]))
+        rows = np.cumsum(flat) - 1
         for axis in (0, 1):
             mine = np.flatnonzero(flat & (across == axis))
             if not len(mine):
@@ -57,8 +57,8 @@ class FaceTables:
             values, same = np.unique(points[mine, 0, axis], return_inverse=True)
             cuts = np.tensordot(self._legendre(values), self._cube, axes=(1, axis))
             along = self._legendre(points[mine, :, 1 - axis].ravel()).reshape(len(mine), points.shape[1], -1)
-            found[place[mine]] = np.matmul(along, cuts[same.ravel()])
-        return flat, found
+            tables[rows[mine]] = np.matmul(along, cuts[same.ravel()])
+        return flat, tables
 
     def _cut(self, axis: int, value: float) -> Array:
         """Coefficients along the other axes of the functions where one coordinate is ``value``."""

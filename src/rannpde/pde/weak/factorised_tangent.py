@@ -54,7 +54,7 @@ class FactorisedTangent:
 
     def solve(self, right: HybridState) -> HybridState:
         """The state x with tangent · x = right."""
-        found = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
+        state = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
         traces = right.traces.reshape(-1).copy()
         inside = []
         for batch, inverse, _, lower in self.eliminated:
@@ -68,14 +68,14 @@ class FactorisedTangent:
             if batch.faces:
                 around = flat[self.local.dofs(batch)][:, :, None]
                 whole = own - np.matmul(inverse, np.matmul(upper, around))
-            found.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
-        found.traces[:] = flat.reshape(found.traces.shape)
-        return found
+            state.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
+        state.traces[:] = flat.reshape(state.traces.shape)
+        return state
 
     def adjoint(self, load: Array) -> HybridState:
         """The state z with tangentᵀ · z = (load, 0), for a load (C, F, k) on the functions of cells."""
-        found = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
-        traces = np.zeros(found.traces.size)
+        state = HybridState(np.zeros_like(self.rest.weights), np.zeros_like(self.rest.traces))
+        traces = np.zeros(state.traces.size)
         inside = []
         for batch, inverse, upper, _ in self.eliminated:
             own = np.matmul(np.swapaxes(inverse, 1, 2), load[batch.cells].reshape(len(batch.cells), -1, 1))
@@ -89,6 +89,6 @@ class FactorisedTangent:
             if batch.faces:
                 around = np.matmul(np.swapaxes(lower, 1, 2), flat[self.local.dofs(batch)][:, :, None])
                 whole = own - np.matmul(np.swapaxes(inverse, 1, 2), around)
-            found.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
-        found.traces[:] = flat.reshape(found.traces.shape)
-        return found
+            state.weights[batch.cells] = whole.reshape(len(batch.cells), self.local.fields, -1)
+        state.traces[:] = flat.reshape(state.traces.shape)
+        return state

@@ -82,11 +82,11 @@ def as_flux(
         return None
     if any(jet.order != 1 or jet.field not in form.system.fields for jet in expression.jets):
         return None
-    found = [_combination(form, expression, points, normals) for _, points, normals in sides]
-    first = found[0]
+    combinations = [_combination(form, expression, points, normals) for _, points, normals in sides]
+    first = combinations[0]
     if first is None:
         return None
-    for other in found[1:]:
+    for other in combinations[1:]:
         if other is None or np.abs(other - first).max() > COMPUTED * np.abs(first).max():
             return None
     value = sum(float(first @ np.array(fluxes[name][0])) for name, _, _ in sides)
@@ -103,7 +103,7 @@ def _combination(form: WeakForm, expression: Expression, points: Array, normals:
     for jet, partial in zip(expression.jets, partials, strict=True):
         wanted[:, fields.index(jet.field), jet.index.index(1)] += partial
     rows = np.einsum("mi,mkfij->kmfj", normals, form.at(points).diffusion).reshape(form.fields, -1)
-    found = np.linalg.lstsq(rows.T, wanted.ravel(), rcond=None)[0]
-    left = float(np.abs(found @ rows - wanted.ravel()).max())
+    coefficients = np.linalg.lstsq(rows.T, wanted.ravel(), rcond=None)[0]
+    left = float(np.abs(coefficients @ rows - wanted.ravel()).max())
     size = float(np.abs(wanted).max())
-    return found if left <= COMPUTED * size and not np.any(constant) else None
+    return coefficients if left <= COMPUTED * size and not np.any(constant) else None

@@ -112,8 +112,10 @@ class WeakForm:
 
     def at(self, points: Array) -> EllipticCoefficients:
         """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
-        found = self.system.at(points)
-        whole = EllipticCoefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
+        coefficients = self.system.at(points)
+        whole = EllipticCoefficients(
+            coefficients.diffusion + self.twist, coefficients.advection, coefficients.reaction, coefficients.load
+        )
         return whole if self.part is None else self.part.of(whole)
 
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
@@ -230,8 +232,8 @@ def weak_formulation(problem: Problem) -> WeakForm:
 
 def _nominal(problem: Problem) -> NominalSystem | NoDivergenceForm:
     """A non-linear problem at a nominal state."""
-    found = problem.quasilinear
-    return found if isinstance(found, NoDivergenceForm) else nominal_system(found)
+    system = problem.quasilinear
+    return system if isinstance(system, NoDivergenceForm) else nominal_system(system)
 
 
 def _across(diffusion: Array) -> Array:
@@ -240,8 +242,8 @@ def _across(diffusion: Array) -> Array:
     normals = np.concatenate([np.eye(dim), [np.eye(dim)[a] + s * np.eye(dim)[b] for a, b in combinations(range(dim), 2)
                                             for s in (-1, 1)]]) if dim > 1 else np.eye(1)  # fmt: skip
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    found = np.einsum("ni,mkfij,nj->mnkf", normals, diffusion, normals)
-    return np.asarray(0.5 * (found + np.swapaxes(found, 2, 3)))
+    across = np.einsum("ni,mkfij,nj->mnkf", normals, diffusion, normals)
+    return np.asarray(0.5 * (across + np.swapaxes(across, 2, 3)))
 
 
 def _twist(form: WeakForm, diffusion: Array) -> Array:
@@ -260,22 +262,22 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
     directions = np.stack(basis)  # (S, K, F, d, d)
     scale = float(np.abs(diffusion).max())
     matrix, wanted, names = _natural_equations(form, directions)
-    found, free = np.zeros(len(directions)), np.eye(len(directions))
+    coefficients, free = np.zeros(len(directions)), np.eye(len(directions))
     if len(matrix):
-        found = np.linalg.lstsq(matrix, wanted, rcond=1e-10)[0]
-        left = np.abs(matrix @ found - wanted)
+        coefficients = np.linalg.lstsq(matrix, wanted, rcond=1e-10)[0]
+        left = np.abs(matrix @ coefficients - wanted)
         if left.max() > COMPUTED * scale:
             worst = names[int(left.argmax())]
             raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
         free = null_space(np.linalg.qr(matrix, mode="r"), rcond=1e-10)
     if free.shape[1]:
         skew = np.stack([_uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
-        start = _uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))
+        start = _uneven(diffusion[:1] + np.tensordot(coefficients, directions, axes=1))
         step = np.linalg.lstsq(skew, -start, rcond=1e-10)[0]
-        found, free = found + free @ step, free @ null_space(skew, rcond=1e-10)
+        coefficients, free = coefficients + free @ step, free @ null_space(skew, rcond=1e-10)
     if free.shape[1]:
-        found = found + free @ _most_positive(diffusion[0], found, free, directions)
-    twist = np.tensordot(found, directions, axes=1)
+        coefficients = coefficients + free @ _most_positive(diffusion[0], coefficients, free, directions)
+    twist = np.tensordot(coefficients, directions, axes=1)
     return np.where(np.abs(twist) > COMPUTED * scale, twist, 0.0)
 
 
@@ -330,12 +332,12 @@ def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array,
     return np.concatenate(matrix), np.concatenate(wanted), names
 
 
-def _most_positive(diffusion: Array, found: Array, free: Array, directions: Array) -> Array:
+def _most_positive(diffusion: Array, coefficients: Array, free: Array, directions: Array) -> Array:
     """Steps along the free directions after which the form has no negative eigenvalue at a point, if that can be."""
     size = diffusion.shape[0] * diffusion.shape[2]
 
     def matrix(step: Array) -> Array:
-        whole = diffusion + np.tensordot(found + free @ step, directions, axes=1)
+        whole = diffusion + np.tensordot(coefficients + free @ step, directions, axes=1)
         return _flat_form(whole).reshape(size, size)
 
     largest = float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())

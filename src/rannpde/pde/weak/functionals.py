@@ -62,7 +62,7 @@ class WeightableOutput:
     name: str
     expression: OutputExpression
     region: OutputRegion | None
-    place: tuple[float, ...] | None
+    point: tuple[float, ...] | None
     mean: bool
 
     def density(self, problem: Problem, points: Array, values: Array) -> Array | None:
@@ -70,20 +70,20 @@ class WeightableOutput:
 
         None where the adjoint has sources that are no functions: derivatives of fields in an integral over the volume.
         """
-        found = np.zeros_like(values)
+        derivatives = np.zeros_like(values)
         if self.region is None or self.region.extent < points.shape[1]:
-            return found
+            return derivatives
         if self.expression.order:
             return None
         known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
         jets = {jet: values[:, problem.fields.index(jet.field)] for jet in self.expression.jets}
         _, partials = self.expression.expression.linearised(known, jets)
         for jet, partial in zip(self.expression.jets, partials, strict=True):
-            found[:, problem.fields.index(jet.field)] += partial
+            derivatives[:, problem.fields.index(jet.field)] += partial
         inside = np.zeros(len(points), dtype=bool)
         for one in self.region.regions:
             inside |= one is problem.domain or np.asarray(one.contains(points))
-        return found * inside[:, None] * self._factor
+        return derivatives * inside[:, None] * self._factor
 
     @property
     def _rounding(self) -> float:
@@ -135,30 +135,30 @@ class WeightableOutput:
         self, local: LocalMatrices, weights: Array, network: CellNetwork, load: Array
     ) -> tuple[float, float]:
         """The value of an expression at a point, or of one in values at points, and the size of its parts."""
-        if self.place is not None:
-            point = np.array([self.place])
+        if self.point is not None:
+            point = np.array([self.point])
             (one,) = point_samples(local, network.cells_at(point), point, np.ones(1))
             value = self._integrated(one, weights, load)
             return value, abs(value)
         anchors = self.expression.anchors
-        found: list[tuple[CellSamples, int, int, float]] = []
+        evaluations: list[tuple[CellSamples, int, int, float]] = []
         for anchor in anchors:
             point = np.array([anchor.point])
             (one,) = point_samples(local, network.cells_at(point), point, np.ones(1))
             field, slot = self.expression.fields.index(anchor.jet.field), _slot(anchor.jet)
-            found.append((one, field, slot, float(one.jets(weights)[0, 0, field, slot])))
-        values = {anchor.name: np.array([value]) for anchor, (*_, value) in zip(anchors, found, strict=True)}
+            evaluations.append((one, field, slot, float(one.jets(weights)[0, 0, field, slot])))
+        values = {anchor.name: np.array([value]) for anchor, (*_, value) in zip(anchors, evaluations, strict=True)}
         jets = {jet: values[jet.field] if jet.order == 0 else np.zeros(1) for jet in self.expression.expression.jets}
         words = self.expression.vocabulary
         known = dict(zip(words.symbols, local.mesh.boxes[:1].mean(axis=2).T, strict=True))
         total, partials = self.expression.expression.linearised(known, jets)
         slopes = {jet.field: float(np.ravel(partial)[0]) for jet, partial in zip(jets, partials, strict=True)
                   if jet.order == 0}  # fmt: skip
-        for anchor, (one, field, slot, _) in zip(anchors, found, strict=True):
+        for anchor, (one, field, slot, _) in zip(anchors, evaluations, strict=True):
             density = np.zeros((1, 1, local.fields, 1 + local.layer.dim))
             density[0, 0, field, slot] = slopes[anchor.name]
             one.add_load(load, density)
-        size = sum(abs(slopes[anchor.name] * value) for anchor, (*_, value) in zip(anchors, found, strict=True))
+        size = sum(abs(slopes[anchor.name] * value) for anchor, (*_, value) in zip(anchors, evaluations, strict=True))
         return float(np.ravel(total)[0]), size
 
     # ------------------------------------------------------------------------------------------------------- sides
@@ -230,13 +230,13 @@ class WeightableOutput:
             values = self.expression.values(network, at.points)
             return np.stack([values, np.abs(values)], axis=1)
 
-        found = integrate_patches(
+        integral = integrate_patches(
             columns, patches, lambda sums: ROUNDED * float(sums[1]), SHAPE_NODES, QUADRATURE_POINTS // 4
         )
         factor = self._factor if self.region.regions else 1 / float(density.sum()) if self.mean else 1.0
         zero = np.zeros_like(local.values), np.zeros_like(local.natural)
         return LinearisedOutput(
-            factor * float(found.values[0]), factor * float(found.errors[0]), factor * load, *zero
+            factor * float(integral.values[0]), factor * float(integral.errors[0]), factor * load, *zero
         )  # fmt: skip
 
 
@@ -246,8 +246,8 @@ def weightable_outputs(problem: Problem) -> dict[str, WeightableOutput]:
         return {}
     if max(jet.order for term in problem.interior for jet in term.expression.jets) > 2:
         return {}
-    found = {name: weightable_output(problem, name) for name in problem.outputs}
-    return {name: one for name, one in found.items() if one is not None}
+    outputs = {name: weightable_output(problem, name) for name in problem.outputs}
+    return {name: one for name, one in outputs.items() if one is not None}
 
 
 def weightable_output(problem: Problem, name: str) -> WeightableOutput | None:
@@ -265,8 +265,8 @@ def weightable_output(problem: Problem, name: str) -> WeightableOutput | None:
             return None
         if output.at is None and not expression.fixed:
             return None
-        place = None if output.at is None else tuple(map(float, np.ravel(output.at)))
-        return WeightableOutput(name, expression, None, place, False)
+        point = None if output.at is None else tuple(map(float, np.ravel(output.at)))
+        return WeightableOutput(name, expression, None, point, False)
     if output.kind not in ("integral", "mean") or expression.anchors:
         return None
     region = output_region(output.on, None, problem)
@@ -286,6 +286,6 @@ def _combination(flux: Array, wanted: Array) -> Array | None:
     shape = flux.shape[:3]
     rows = flux.reshape(*shape, -1)
     flat = wanted.reshape(*shape[:2], -1)
-    found = np.einsum("pqn,pqnk->pqk", flat, np.linalg.pinv(rows))
-    left = np.abs(np.einsum("pqk,pqkn->pqn", found, rows) - flat).max()
-    return found if left <= COMPUTED * np.abs(flat).max() else None
+    coefficients = np.einsum("pqn,pqnk->pqk", flat, np.linalg.pinv(rows))
+    left = np.abs(np.einsum("pqk,pqkn->pqn", coefficients, rows) - flat).max()
+    return coefficients if left <= COMPUTED * np.abs(flat).max() else None

@@ -102,18 +102,18 @@ class CellFunctions:
 
     def whole_weights(self, weights: Array) -> Array:
         """Weights (C, F, k) of the functions of cells as weights of those of their whole boxes."""
-        found = weights.copy()
+        whole = weights.copy()
         for cell, combination in self.combinations.items():
-            found[cell] = found[cell] @ combination.T
-        return found
+            whole[cell] = whole[cell] @ combination.T
+        return whole
 
     def jets(self, weights: Array) -> Array:
         """Legendre coefficients (C, R, F, 1 + d) of fields of weights (C, F, k) and of their slopes in [-1, 1]^d."""
         count, fields = weights.shape[:2]
         whole = self.whole_weights(weights).reshape(-1, self.size)
         slices = [self.layer.jet[:, n * self.size : (n + 1) * self.size] for n in range(1 + self.layer.dim)]
-        found = np.stack([(whole @ one.T).reshape(count, fields, -1) for one in slices], axis=-1)
-        return np.ascontiguousarray(found.transpose(0, 2, 1, 3))
+        coefficients = np.stack([(whole @ one.T).reshape(count, fields, -1) for one in slices], axis=-1)
+        return np.ascontiguousarray(coefficients.transpose(0, 2, 1, 3))
 
     def face_places(self, cells: Array, points: Array) -> Array:
         """Points (P, q, d) of faces and patches of cells (P,) in their own [-1, 1]^d.
@@ -147,29 +147,31 @@ class CellFunctions:
         order = np.argsort(same.ravel(), kind="stable")
         groups = np.split(order, np.cumsum(counts)[:-1])
         fields, dim, count = jets.shape[2], points.shape[2], points.shape[1]
-        found = np.empty((len(cells), count, fields, 1 + dim))
+        derivatives = np.empty((len(cells), count, fields, 1 + dim))
         flat = jets.reshape(len(jets), jets.shape[1], -1)
         alone = first[counts == 1]
-        found[alone] = self.layer.fields_at(scaled[alone], flat, cells[alone]).reshape(len(alone), *found.shape[1:])
+        derivatives[alone] = self.layer.fields_at(scaled[alone], flat, cells[alone]).reshape(
+            len(alone), *derivatives.shape[1:]
+        )
         for kind in np.flatnonzero(counts > 1):
             mine = groups[kind]
             table = self.layer.legendre(scaled[first[kind]])
-            found[mine] = np.matmul(table, flat[cells[mine]]).reshape(len(mine), count, fields, 1 + dim)
-        return found[..., 0], found[..., 1:] / self.mesh.halfwidths[cells][:, None, None]
+            derivatives[mine] = np.matmul(table, flat[cells[mine]]).reshape(len(mine), count, fields, 1 + dim)
+        return derivatives[..., 0], derivatives[..., 1:] / self.mesh.halfwidths[cells][:, None, None]
 
     def _borders(self) -> dict[int, tuple[Array, Array]]:
         """Points and weights of faces and patches around each cut cell."""
         mesh = self.mesh
         points, weights = mesh.face_points(self.layer.nodes)
         dim = points.shape[2]
-        found = {}
+        borders = {}
         for cell in mesh.parts:
             faces = np.flatnonzero((mesh.beside == cell).any(axis=1))
             own = np.flatnonzero(mesh.patches.cell == cell)
             around = [points[faces].reshape(-1, dim), mesh.patches.points[own].reshape(-1, dim)]
             lengths = [weights[faces].ravel(), mesh.patches.weights[own].ravel()]
-            found[cell] = np.concatenate(around), np.concatenate(lengths)
-        return found
+            borders[cell] = np.concatenate(around), np.concatenate(lengths)
+        return borders
 
 
 def _combined(jet: Array, combinations: Array) -> Array:

@@ -75,11 +75,13 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
     domain = form.problem.domain
     if domain.dim != 2:
         return ()
-    found: dict[tuple[float, float], float] = {}
+    exponents: dict[tuple[float, float], float] = {}
 
     def add(point: Array, exponent: float) -> None:
-        key = next((k for k in found if np.allclose(k, point, atol=1e-9 * size)), (float(point[0]), float(point[1])))
-        found[key] = min(exponent, found.get(key, np.inf))
+        key = next(
+            (k for k in exponents if np.allclose(k, point, atol=1e-9 * size)), (float(point[0]), float(point[1]))
+        )
+        exponents[key] = min(exponent, exponents.get(key, np.inf))
 
     outline = planar_outline(domain)
     size = outline.size
@@ -95,7 +97,7 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
             add(vertex.point, _between(form, vertex.point, vertex.leaving, vertex.angle, held, BESIDE * size))
     inner: set[tuple[float, float]] = set()
     for point, along in ends_of_parts(form.terms):
-        if any(np.allclose(point, key, atol=1e-9 * size) for key in found):
+        if any(np.allclose(point, key, atol=1e-9 * size) for key in exponents):
             continue
         beside = np.stack([point - BESIDE * size * along, point + BESIDE * size * along])
         normals = np.stack([_right(along)] * 2)
@@ -120,14 +122,14 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
                 one, other = _prescribed(form, finder, beside, np.stack([_right(along), -_right(along)]))
                 exponent = _between(form, np.array(end), along, 2 * pi, (one, other), BESIDE * size)
             add(np.array(end), exponent)
-            inner.add(next(key for key in found if np.allclose(key, end, atol=1e-9 * size)))
+            inner.add(next(key for key in exponents if np.allclose(key, end, atol=1e-9 * size)))
     corners = np.array(interfaces.corners).reshape(-1, 2)
     within = corners[domain.level(corners) < -1e-9 * size] if len(corners) else corners
     return tuple(
         SingularPoint(
             point, exponent, point in inner, bool(np.isclose(within, point, atol=1e-9 * size).all(axis=1).any())
         )
-        for point, exponent in found.items()
+        for point, exponent in exponents.items()
     )
 
 
@@ -172,7 +174,7 @@ def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
 
 def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
     """Ends of the parts of the boundary to which conditions are restricted, and unit tangents there."""
-    found = []
+    ends = []
     for term in terms:
         region = term.region
         if isinstance(region, CutSide) and region.condition is not None and isinstance(region.border, Curves):
@@ -182,8 +184,8 @@ def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
                     share = np.full(len(arcs), end)
                     slopes = arcs.slopes(every, share)
                     slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
-                    found += list(zip(arcs.place(every, share), slopes, strict=True))
-    return found
+                    ends += list(zip(arcs.place(every, share), slopes, strict=True))
+    return ends
 
 
 # ------------------------------------------------------------------------------------------------------------ trees

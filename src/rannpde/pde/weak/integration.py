@@ -130,6 +130,6 @@ class WeakIntegrator:
         """The size of the first Legendre coefficient that a step lacks, relative to the fields."""
         every = np.concatenate([state[None], stages])
         series = np.tensordot(self.tableau.legendre, every, axes=1)[-3:]
-        found = self.system.norms(series) / np.where(sizes > 0, sizes, 1.0)
-        missing = truncation_estimate(found[-1], found[:-1].max(axis=0), FIRST_RATIO if first else LEAST_RATIO)
+        norms = self.system.norms(series) / np.where(sizes > 0, sizes, 1.0)
+        missing = truncation_estimate(norms[-1], norms[:-1].max(axis=0), FIRST_RATIO if first else LEAST_RATIO)
         return float(missing.max())

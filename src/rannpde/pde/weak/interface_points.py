@@ -24,34 +24,34 @@ def interface_points(
     if not regions:
         return ()
     size, own = regions[0].engine.size, regions[0].own
-    places: list[tuple[Array, list[Vertex]]] = []
+    corners: list[tuple[Array, list[Vertex]]] = []
     for region in regions:
         for vertex in region.engine.vertices:
             smooth = abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]
             if smooth or max(leaf for leaf, _ in vertex.labels) < own:
                 continue
-            near = [met for point, met in places if np.linalg.norm(point - vertex.point) <= JOINED * size]
+            near = [met for point, met in corners if np.linalg.norm(point - vertex.point) <= JOINED * size]
             if near:
                 near[0].append(vertex)
             else:
-                places.append((vertex.point, [vertex]))
-    found = []
-    for point, met in places:
+                corners.append((vertex.point, [vertex]))
+    points = []
+    for point, met in corners:
         exponent = _exponent(form, finder, point, met, size, own)
-        found.append(SingularPoint((float(point[0]), float(point[1])), exponent, True))
-    return tuple(found)
+        points.append(SingularPoint((float(point[0]), float(point[1])), exponent, True))
+    return tuple(points)
 
 
 def with_interfaces(points: Sequence[SingularPoint], more: Sequence[SingularPoint]) -> tuple[SingularPoint, ...]:
     """All points; of two at one place that of the interface, with the lower exponent."""
-    found = {one.point: one for one in points}
+    merged = {one.point: one for one in points}
     for one in more:
-        near = next((key for key in found if np.allclose(key, one.point, rtol=JOINED, atol=JOINED)), None)
+        near = next((key for key in merged if np.allclose(key, one.point, rtol=JOINED, atol=JOINED)), None)
         if near is None:
-            found[one.point] = one
+            merged[one.point] = one
         else:
-            found[near] = replace(found[near], exponent=min(found[near].exponent, one.exponent), split=True)
-    return tuple(found.values())
+            merged[near] = replace(merged[near], exponent=min(merged[near].exponent, one.exponent), split=True)
+    return tuple(merged.values())
 
 
 def _exponent(
@@ -71,9 +71,9 @@ def _exponent(
         if label[0] >= own:
             return SYSTEM_EXPONENT  # the regions do not close: curves touch there
         normal = turn * np.array([direction[1], -direction[0]])
-        place = (point + BESIDE * size * direction)[None]
-        (group,) = finder.groups(place, normal[None])
-        held.append(form.rows(finder.conditions[group], place, normal[None]).projection[0])
+        probe = (point + BESIDE * size * direction)[None]
+        (group,) = finder.groups(probe, normal[None])
+        held.append(form.rows(finder.conditions[group], probe, normal[None]).projection[0])
     return corner_exponent(diffusions, starts, openings, (held[0], held[1]))
 
 

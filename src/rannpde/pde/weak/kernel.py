@@ -73,10 +73,10 @@ def free_motions(form: WeakForm, mesh: WeakMesh) -> FreeMotions:
     patches = mesh.patches
     for group, numbers in enumerate(mesh.conditions):
         mine = np.flatnonzero(patches.group == group)
-        place, normal = patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
-        found, there = form.rows(numbers, place, normal), every.at(place)
-        rows.append(np.einsum("mkf,nmf->nmk", found.projection, there).reshape(len(basis), -1))
-        rows.append(np.einsum("mkf,nmf->nmk", found.robin, there).reshape(len(basis), -1) / scale)
+        nodes, normal = patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
+        conditions, there = form.rows(numbers, nodes, normal), every.at(nodes)
+        rows.append(np.einsum("mkf,nmf->nmk", conditions.projection, there).reshape(len(basis), -1))
+        rows.append(np.einsum("mkf,nmf->nmk", conditions.robin, there).reshape(len(basis), -1) / scale)
     stacked = np.concatenate(rows, axis=1).T
     free = null_space(np.linalg.qr(stacked, mode="r"), rcond=COMPUTED)
     return FreeMotions(free.T.reshape(-1, fields, 1 + dim), middle, size)
@@ -90,8 +90,8 @@ def imbalance(motions: FreeMotions, form: WeakForm, mesh: WeakMesh, points: Arra
     dim = points.shape[1]
     for group, numbers in enumerate(mesh.conditions):
         mine = np.flatnonzero(patches.group == group)
-        place, normal = patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
-        natural, shares = form.rows(numbers, place, normal).natural, patches.weights[mine].ravel()
-        work += np.einsum("m,mk,rmk->r", shares, natural, motions.at(place))
-        total += np.einsum("m,mk,rmk->r", shares, np.abs(natural), np.abs(motions.at(place)))
+        nodes, normal = patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
+        natural, shares = form.rows(numbers, nodes, normal).natural, patches.weights[mine].ravel()
+        work += np.einsum("m,mk,rmk->r", shares, natural, motions.at(nodes))
+        total += np.einsum("m,mk,rmk->r", shares, np.abs(natural), np.abs(motions.at(nodes)))
     return float((np.abs(work) / np.maximum(total, 1e-300)).max(initial=0.0))

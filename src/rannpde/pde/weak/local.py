@@ -91,13 +91,13 @@ class LocalMatrices:
         for group, numbers in enumerate(mesh.conditions):
             mine = np.flatnonzero(patches.group == group)
             dim = patches.points.shape[2]
-            found = self.form.rows(
+            rows = self.form.rows(
                 numbers, patches.points[mine].reshape(-1, dim), patches.normals[mine].reshape(-1, dim)
             )
-            self.projection[mine] = found.projection.reshape(len(mine), count, fields, fields)
-            self.robin[mine] = found.robin.reshape(len(mine), count, fields, fields)
-            self.values[mine] = found.values.reshape(len(mine), count, fields)
-            self.natural[mine] = found.natural.reshape(len(mine), count, fields)
+            self.projection[mine] = rows.projection.reshape(len(mine), count, fields, fields)
+            self.robin[mine] = rows.robin.reshape(len(mine), count, fields, fields)
+            self.values[mine] = rows.values.reshape(len(mine), count, fields)
+            self.natural[mine] = rows.natural.reshape(len(mine), count, fields)
 
     def batches(self) -> Iterator[CellBatch]:
         """Cells grouped by how many faces and patches they have, a bounded number at once."""
@@ -133,10 +133,10 @@ class LocalMatrices:
         for number, row in enumerate(first):
             if int(cells[row]) in self.combinations:
                 table[number] = table[number] @ self.combinations[int(cells[row])]
-        found = table[same]
+        tables = table[same]
         half = self.mesh.halfwidths[cells]
-        slopes = np.moveaxis(found[:, :, 1:], 2, 0) / half.T[:, :, None, None]
-        return np.ascontiguousarray(found[:, :, 0]), slopes
+        slopes = np.moveaxis(tables[:, :, 1:], 2, 0) / half.T[:, :, None, None]
+        return np.ascontiguousarray(tables[:, :, 0]), slopes
 
     def _distinct_faces(self, cells: Array, points: Array) -> tuple[Array, Array, Array]:
         """A row (U,) of each kind of face, the kind (P,) of each, and points (P, q, d) in the coordinates of cells."""
@@ -158,30 +158,30 @@ class LocalMatrices:
         if self.form.system.kinked:
             seen = self.mesh.moved_inside(cells, points, normals)
         dim = points.shape[2]
-        found = self.form.at(seen.reshape(-1, dim))
+        coefficients = self.form.at(seen.reshape(-1, dim))
         shape = points.shape[:2]
-        diffusion = found.diffusion.reshape(*shape, *found.diffusion.shape[1:])
+        diffusion = coefficients.diffusion.reshape(*shape, *coefficients.diffusion.shape[1:])
         flux = np.einsum("pqi,pqkfij->pqkfj", normals, diffusion, optimize=True)
         across = np.einsum("pqkfj,pqj->pqkf", flux, normals, optimize=True)
         across = 0.5 * (across + np.swapaxes(across, 2, 3))
         constant = np.einsum("pqj,pj->pq", np.abs(normals), self.functions.penalty[cells], optimize=True)
         penalty = self.layer.settings.coercivity * constant[:, :, None, None] * across
-        advection = found.advection.reshape(*shape, *found.advection.shape[1:])
+        advection = coefficients.advection.reshape(*shape, *coefficients.advection.shape[1:])
         drift = np.einsum("pqkkj,pqj->pqk", advection, normals, optimize=True)
         return flux, penalty, drift
 
     def matrices(self, batch: CellBatch) -> tuple[Array, Array, Array, Array, Array]:
         """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace, and
         loads (B, n)."""
-        found = self.volume.coefficients(batch.cells)
-        return *self._matrices(batch, self.volume.matrices(found, np.arange(len(batch.cells)))), self._loads(
-            batch, found
+        coefficients = self.volume.coefficients(batch.cells)
+        return *self._matrices(batch, self.volume.matrices(coefficients, np.arange(len(batch.cells)))), self._loads(
+            batch, coefficients
         )
 
     def mass(self, other: LocalMatrices, batch: CellBatch) -> Array:
         """What another form has beyond this one in its reaction and in Robin's coefficients, (B, n, n)."""
-        found = self.volume.more_reaction(batch.cells, other.form)
-        matrix = self.volume.matrices(found, np.arange(len(batch.cells)))
+        coefficients = self.volume.more_reaction(batch.cells, other.form)
+        matrix = self.volume.matrices(coefficients, np.arange(len(batch.cells)))
         flat = batch.pairs[:, batch.faces :].ravel()
         more = other.robin[flat - self.interior] - self.robin[flat - self.interior]
         if more.any():
@@ -195,11 +195,14 @@ class LocalMatrices:
 
     def condensed(self, batch: CellBatch) -> DistinctMatrices:
         """The same, with the matrices of cells that are alike only once."""
-        found = self.volume.coefficients(batch.cells)
-        first, same = self._alike(batch, found)
+        coefficients = self.volume.coefficients(batch.cells)
+        first, same = self._alike(batch, coefficients)
         some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
         return DistinctMatrices(
-            first, same, *self._matrices(some, self.volume.matrices(found, first)), self._loads(batch, found)
+            first,
+            same,
+            *self._matrices(some, self.volume.matrices(coefficients, first)),
+            self._loads(batch, coefficients),
         )
 
     def kinds(self, batch: CellBatch) -> tuple[Array, Array]:
@@ -210,13 +213,13 @@ class LocalMatrices:
         """Loads (B, n) of the cells of a batch."""
         return self._loads(batch, self.volume.coefficients(batch.cells))
 
-    def _alike(self, batch: CellBatch, found: VolumeCoefficients) -> tuple[Array, Array]:
+    def _alike(self, batch: CellBatch, coefficients: VolumeCoefficients) -> tuple[Array, Array]:
         """The first row (U,) of each kind of cell, and the kind (B,) of each cell.
 
         Cells are alike if faces and patches lie alike in their own coordinates, with the same coefficients in these.
         """
         cells, b = batch.cells, len(batch.cells)
-        keys = [self.volume.kinds(found)]
+        keys = [self.volume.kinds(coefficients)]
         for column in batch.pairs.T:
             scaled = self.mesh.scaled(cells, self.points[column][:, [0, -1]])
             keys.append(scaled.reshape(b, -1))
@@ -273,13 +276,13 @@ class LocalMatrices:
         area = self.weights[flat].sum(axis=1) / self.layer.face_grid[1].sum()
         slopes = own.flux[:, 0] * (area[:, None] / self.mesh.halfwidths[cells])[:, None, None]
         pushed = own.drift[:, 0] * area[:, None]
-        found = FaceCoefficients(
+        coefficients = FaceCoefficients(
             np.einsum("pkl,plfj->pkfj", own.prescribed[:, 0], slopes), own.total[:, 0] * area[:, None, None], slopes,
             own.penalty[:, 0] * area[:, None, None], np.maximum(-pushed, 0.0), np.maximum(pushed, 0.0),
         )  # fmt: skip
         products = FaceProducts.of(self.layer, scaled[first], same)
-        products.add_to_cells(matrix, found)
-        return products.beside_traces(len(batch.cells), batch.faces, found)
+        products.add_to_cells(matrix, coefficients)
+        return products.beside_traces(len(batch.cells), batch.faces, coefficients)
 
     def _by_points(self, batch: CellBatch, matrix: Array, own: PairCoefficients) -> tuple[Array, Array, Array]:
         """The same whatever the coefficients and cells are, from all points of all faces."""
@@ -328,9 +331,9 @@ class LocalMatrices:
                 lower[:, :, g, :, f, :] = down.reshape(b, t, k, m).transpose(0, 1, 3, 2)
         return upper, lower, corner
 
-    def _loads(self, batch: CellBatch, found: VolumeCoefficients) -> Array:
+    def _loads(self, batch: CellBatch, coefficients: VolumeCoefficients) -> Array:
         """Loads (B, n) of the volume and of boundary data."""
-        load = self.volume.loads(found)
+        load = self.volume.loads(coefficients)
         outer = batch.pairs[:, batch.faces :]
         flat = outer.ravel()
         patch = flat - self.interior

@@ -200,14 +200,14 @@ class ConditionFinder:
     def groups(self, points: Array, normals: Array) -> Array:
         """Number (B,) of the set of conditions at each of the points (B, d) of the boundary with outward normals."""
         holds = self.holds(points, normals)
-        found = np.empty(len(points), dtype=int)
+        groups = np.empty(len(points), dtype=int)
         for row, held in enumerate(holds):
             numbers = tuple(np.flatnonzero(held).tolist())
             if numbers not in self._known:
                 self._require_enough(numbers, points[row])
                 self._known[numbers] = len(self._known)
-            found[row] = self._known[numbers]
-        return found
+            groups[row] = self._known[numbers]
+        return groups
 
     def holds(self, points: Array, normals: Array) -> Array:
         """Which conditions hold at which points, (B, terms)."""
@@ -240,11 +240,11 @@ def lies_on_side(region: Side, points: Array, normals: Array) -> Array:
         slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])
         close = np.abs(points[:, region.axis] - region.value) <= slack
         return np.asarray(close & (normals[:, region.axis] * region.outward > ALONG))
-    found = region.holds(points) if isinstance(region, CutSide) else region.contains(points)
-    near = np.flatnonzero(found)
+    on_side = region.holds(points) if isinstance(region, CutSide) else region.contains(points)
+    near = np.flatnonzero(on_side)
     if len(near):
-        found[near] = (region.normals(points[near]) * normals[near]).sum(axis=1) > ALONG
-    return np.asarray(found)
+        on_side[near] = (region.normals(points[near]) * normals[near]).sum(axis=1) > ALONG
+    return np.asarray(on_side)
 
 
 def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:

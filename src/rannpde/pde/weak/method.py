@@ -81,23 +81,23 @@ class WeakCells:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
-        found = []
+        reasons = []
         timed = isinstance(problem.domain, SpaceTime)
         space = problem.domain.space if isinstance(problem.domain, SpaceTime) else problem.domain
         if timed and space.dim != 2:
-            found.append("the problem is one in time, and space is not a plane")
+            reasons.append("the problem is one in time, and space is not a plane")
         if space.dim not in (2, 3):
-            found.append(f"the domain has {space.dim} coordinates, not two or three")
+            reasons.append(f"the domain has {space.dim} coordinates, not two or three")
         if problem.bounds:
-            found.append("fields have bounds")
+            reasons.append("fields have bounds")
         if problem.periodic or problem.pairings:
-            found.append("fields are periodic")
+            reasons.append("fields are periodic")
         if problem.inequalities and len(problem.fields) > 1:
-            found.append("a field of a system is bounded by an inequality")
+            reasons.append("a field of a system is bounded by an inequality")
         if not problem.linear and problem.free_constants:
-            found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
-        if found:
-            return tuple(found)
+            reasons.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
+        if reasons:
+            return tuple(reasons)
         try:
             if not timed and _fourth_order(problem):
                 shape = plate_obstacle(plate_form(problem))

@@ -70,12 +70,12 @@ class WeakNewton:
         """
         system = TangentSystem(local, self.form)
         if known is not None:
-            found = self._iterated(system, system.projected(known))
-            if found.converged:
-                return found.state, found.steps
-            raise NewtonFailure(1.0, system.projected(known), found.steps)
-        found = self._iterated(system, self._start(system))
-        return (found.state, found.steps) if found.converged else self._continued(local, found.steps)
+            outcome = self._iterated(system, system.projected(known))
+            if outcome.converged:
+                return outcome.state, outcome.steps
+            raise NewtonFailure(1.0, system.projected(known), outcome.steps)
+        outcome = self._iterated(system, self._start(system))
+        return (outcome.state, outcome.steps) if outcome.converged else self._continued(local, outcome.steps)
 
     def _start(self, system: TangentSystem) -> HybridState:
         """u = 0 where the form is elliptic there, else the solution with the diffusion of a generic state."""
@@ -94,11 +94,11 @@ class WeakNewton:
                 raise NewtonFailure(share, state or TangentSystem(local, self.form).rest(), steps)
             aim = min(share + step, 1.0)
             system = TangentSystem(local, self.form, aim)
-            found = self._iterated(system, self._start(system) if state is None else state)
-            steps += found.steps
-            if found.converged:
-                state, share = found.state, aim
-                step *= 2 if found.steps <= self.settings.few_steps else 1
+            outcome = self._iterated(system, self._start(system) if state is None else state)
+            steps += outcome.steps
+            if outcome.converged:
+                state, share = outcome.state, aim
+                step *= 2 if outcome.steps <= self.settings.few_steps else 1
             else:
                 step /= 2
         assert state is not None
@@ -190,5 +190,5 @@ class StartForm:
         share: float = 1.0,
     ) -> BoundaryState:  # fmt: skip
         """What is prescribed; no flux elsewhere."""
-        found = self.form.boundary(numbers, points, normals, values, slopes, here, share)
-        return replace(found, flux=np.zeros_like(found.flux), robin=np.zeros_like(found.robin))
+        state = self.form.boundary(numbers, points, normals, values, slopes, here, share)
+        return replace(state, flux=np.zeros_like(state.flux), robin=np.zeros_like(state.robin))

@@ -62,13 +62,13 @@ class ReactionForm:
 
     def linearised(self, points: Array, values: Array, slopes: Array) -> Linearisation:
         """The form less the reactions."""
-        found = self.form.linearised(points, values, slopes)
+        linearisation = self.form.linearised(points, values, slopes)
         for one in self.form.problem.inequalities:
             f = self.form.system.fields.index(one.field)
             force = self.reaction(one, points, values[:, f])
-            found.terms[:, f, 0] -= force
-            found.tangent[:, f, f, 0, 0] += self.penalties[self.tree.locate(points)] * (force != 0)
-        return found
+            linearisation.terms[:, f, 0] -= force
+            linearisation.tangent[:, f, f, 0, 0] += self.penalties[self.tree.locate(points)] * (force != 0)
+        return linearisation
 
     def boundary(
         self, numbers: Sequence[int], points: Array, normals: Array, values: Array, slopes: Array, here: Linearisation,
@@ -78,11 +78,11 @@ class ReactionForm:
 
     def reactions(self, points: Array, values: Array) -> Array:
         """λ (M, F) at points (M, d) and fields (M, F)."""
-        found = np.zeros((len(points), self.fields))
+        reactions = np.zeros((len(points), self.fields))
         for one in self.form.problem.inequalities:
             f = self.form.system.fields.index(one.field)
-            found[:, f] += self.reaction(one, points, values[:, f])
-        return found
+            reactions[:, f] += self.reaction(one, points, values[:, f])
+        return reactions
 
     def signed(self, points: Array, values: Array) -> Array:
         """What reactions add to the equations as they were stated, (M, F)."""

@@ -148,8 +148,8 @@ class PlateSystem:
         """Derivatives (Q, n) up to the third of the functions of a cell at points (Q, 2)."""
         half = self.mesh.halfwidths[cell]
         scaled = (points - self.mesh.boxes[cell].mean(axis=1)) / half
-        found = self.layer.derivative_tables(scaled, INDICES)
-        return {index: found[:, k] / np.prod(half ** np.array(index, dtype=float)) for k, index in enumerate(INDICES)}
+        table = self.layer.derivative_tables(scaled, INDICES)
+        return {index: table[:, k] / np.prod(half ** np.array(index, dtype=float)) for k, index in enumerate(INDICES)}
 
     def sided(self, tables: dict[MultiIndex, Array], axis: int) -> tuple[Array, ...]:
         """v, ∂_a v, ∂_b v, M_aa, M_ab and Q_a, each (Q, n), on a side across axis a, in the direction of the axis."""
@@ -169,7 +169,7 @@ class PlateSystem:
         if key not in self.kinds:
             stiff = self._bending(cell)
             nodes, weights = leggauss(self.layer.nodes)
-            found = []
+            norms = []
             values, vectors = eigh(0.5 * (stiff + stiff.T))
             independent = values > self.settings_cutoff * values[-1]
             root = vectors[:, independent] / np.sqrt(values[independent])
@@ -179,9 +179,9 @@ class PlateSystem:
                 points[:, 1 - axis] = self.mesh.boxes[cell, 1 - axis].mean() + half[1 - axis] * nodes
                 _, _, _, bending, twist, shear = self.sided(self.tables(cell, points), axis)
                 w = np.sqrt(half[1 - axis] * weights)[:, None]
-                found.append([np.linalg.norm((w * shear) @ root, 2) ** 2,
+                norms.append([np.linalg.norm((w * shear) @ root, 2) ** 2,
                               np.linalg.norm(np.concatenate([w * bending, w * twist]) @ root, 2) ** 2])  # fmt: skip
-            most = np.max(found, axis=0)
+            most = np.max(norms, axis=0)
             self.kinds[key] = np.array([most[0] * scale**3, most[1] * scale]), np.zeros(0)
         shear, moment = self.kinds[key][0]
         return float(shear / scale**3), float(moment / scale)
@@ -242,10 +242,10 @@ class PlateSystem:
         )
         self.pause()
         factors = factorised_traces(matrix, 2)
-        found = factors.solve(load.ravel())
-        found += factors.solve(load.ravel() - matrix @ found)  # fourth order: two digits more
+        weights = factors.solve(load.ravel())
+        weights += factors.solve(load.ravel() - matrix @ weights)  # fourth order: two digits more
         self.matrix = matrix
-        return np.asarray(found.reshape(count, n))
+        return np.asarray(weights.reshape(count, n))
 
     def _faces(self, add: Callable[[int, int, Array], None]) -> None:
         points, weights = self.mesh.face_points(self.layer.nodes)
@@ -317,20 +317,20 @@ def _pair(
     """
     v, va, vb, v_bending, v_twist, v_shear = row
     u, ua, ub, u_bending, u_twist, u_shear = column
-    found = np.zeros((v.shape[1], u.shape[1]))
+    matrix = np.zeros((v.shape[1], u.shape[1]))
     flow = 1.0 if share < 1 else sign  # Q and M n along the axis of a face; outward on the boundary
     back = 1.0 if part < 1 else other
     jump, kick = (sign, other) if share < 1 else (1.0, 1.0)
     if held[0]:
-        found += jump * part * back * v.T @ (w * u_shear) + share * flow * kick * v_shear.T @ (w * u)
-        found += eta[0] * jump * kick * v.T @ (w * u)
+        matrix += jump * part * back * v.T @ (w * u_shear) + share * flow * kick * v_shear.T @ (w * u)
+        matrix += eta[0] * jump * kick * v.T @ (w * u)
     if held[1]:
-        found -= jump * part * back * va.T @ (w * u_bending) + share * flow * kick * v_bending.T @ (w * ua)
-        found += eta[1] * jump * kick * va.T @ (w * ua)
+        matrix -= jump * part * back * va.T @ (w * u_bending) + share * flow * kick * v_bending.T @ (w * ua)
+        matrix += eta[1] * jump * kick * va.T @ (w * ua)
     if held[2]:
-        found -= jump * part * back * vb.T @ (w * u_twist) + share * flow * kick * v_twist.T @ (w * ub)
-        found += eta[1] * jump * kick * vb.T @ (w * ub)
-    return found
+        matrix -= jump * part * back * vb.T @ (w * u_twist) + share * flow * kick * v_twist.T @ (w * ub)
+        matrix += eta[1] * jump * kick * vb.T @ (w * ub)
+    return matrix
 
 
 def plate_obstacle(form: PlateForm) -> str:

@@ -79,9 +79,9 @@ def _coefficients(
         known |= dict(zip(words.normals, normals.T, strict=True))
     still = {jet: np.zeros(len(points)) for jet in expression.jets}
     value, partials = expression.linearised(known, still)
-    found = {jet.index: np.broadcast_to(partial, (len(points),)) + 0.0
+    coefficients = {jet.index: np.broadcast_to(partial, (len(points),)) + 0.0
              for jet, partial in zip(expression.jets, partials, strict=True)}  # fmt: skip
-    return np.broadcast_to(value, (len(points),)) + 0.0, found
+    return np.broadcast_to(value, (len(points),)) + 0.0, coefficients
 
 
 def plate_form(problem: Problem) -> PlateForm:
@@ -109,20 +109,20 @@ def plate_form(problem: Problem) -> PlateForm:
         raise NoDivergenceForm("the equation is no constant times laplace(laplace(u)), and a foundation")
     held = {str(term.region): term for term in problem.constraints if _order(term) == 0}
     every = [(term, _ratio(problem, term)) for term in problem.constraints]
-    ratios = {term.name: found for term, found in every if found is not None and str(term.region) not in held}
-    told = list(ratios.values()) or [found for _, found in every if found is not None]
+    ratios = {term.name: stated for term, stated in every if stated is not None and str(term.region) not in held}
+    told = list(ratios.values()) or [stated for _, stated in every if stated is not None]
     ratio = next(iter(told), 0.0)
     for name, other in ratios.items():
         if abs(other - ratio) > COMPUTED:
             raise NoDivergenceForm(f"condition {name!r} has Poisson's ratio {other:.4g}, another one {ratio:.4g}")
     if not -1 < ratio < 1:
         raise NoDivergenceForm(f"Poisson's ratio of the conditions is {ratio:.4g}, not between -1 and 1")
-    for term, found in every:  # on a held side w_tt is known, and a moment of any ratio is natural where it is zero
-        if found is not None and str(term.region) in held and abs(found - ratio) > COMPUTED:
-            place = held[str(term.region)]
-            assert isinstance(place.region, Side)
-            points = place.region.sample(COEFFICIENT_SAMPLES, rng=0)
-            if np.ptp(_coefficients(problem, place.expression, points, place.region.normals(points))[0]) > 0:
+    for term, stated in every:  # on a held side w_tt is known, and a moment of any ratio is natural where it is zero
+        if stated is not None and str(term.region) in held and abs(stated - ratio) > COMPUTED:
+            deflection = held[str(term.region)]
+            assert isinstance(deflection.region, Side)
+            points = deflection.region.sample(COEFFICIENT_SAMPLES, rng=0)
+            if np.ptp(_coefficients(problem, deflection.expression, points, deflection.region.normals(points))[0]) > 0:
                 raise NoDivergenceForm(f"condition {term.name!r} has another Poisson's ratio than free sides")
     if (0, 0) not in partials and _free_motions(problem):
         raise NoDivergenceForm("nothing holds a rigid motion of the plate")

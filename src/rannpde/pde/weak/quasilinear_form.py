@@ -66,8 +66,10 @@ class NominalSystem:
 
     def at(self, points: Array) -> EllipticCoefficients:
         """The linearised coefficients at points (M, d)."""
-        found = self.quasilinear.linearised(points, *self._state(len(points)))
-        return EllipticCoefficients(found.diffusion, found.advection, found.reaction, -found.terms[:, :, 0])
+        linearisation = self.quasilinear.linearised(points, *self._state(len(points)))
+        return EllipticCoefficients(
+            linearisation.diffusion, linearisation.advection, linearisation.reaction, -linearisation.terms[:, :, 0]
+        )
 
     def nominal(self, expression: Expression, count: int) -> dict[Jet, Array]:
         """The state (M,) of each jet of an expression."""
@@ -164,16 +166,16 @@ class QuasilinearForm:
 
     def terms(self, points: Array, values: Array, slopes: Array) -> Array:
         """-f and the fluxes, (M, K, 1 + d)."""
-        found = self.system.terms(points, values, slopes)
-        found[:, :, 1:] += np.einsum("kfij,mfj->mki", self.twist, slopes)
-        return found
+        terms = self.system.terms(points, values, slopes)
+        terms[:, :, 1:] += np.einsum("kfij,mfj->mki", self.twist, slopes)
+        return terms
 
     def linearised(self, points: Array, values: Array, slopes: Array) -> Linearisation:
         """The terms and their derivatives."""
-        found = self.system.linearised(points, values, slopes)
-        found.terms[:, :, 1:] += np.einsum("kfij,mfj->mki", self.twist, slopes)
-        found.tangent[..., 1:, 1:] += self.twist
-        return found
+        linearisation = self.system.linearised(points, values, slopes)
+        linearisation.terms[:, :, 1:] += np.einsum("kfij,mfj->mki", self.twist, slopes)
+        linearisation.tangent[..., 1:, 1:] += self.twist
+        return linearisation
 
     def boundary(
         self, numbers: Sequence[int], points: Array, normals: Array, values: Array, slopes: Array, here: Linearisation,
@@ -223,7 +225,7 @@ class QuasilinearForm:
         self, numbers: Sequence[int], points: Array, normals: Array, values: Array, slopes: Array, share: float
     ) -> Array:
         """Minus the derivative (M, K, F) of the natural flux by the fields, by central differences."""
-        found = np.zeros((len(points), self.fields, self.fields))
+        derivative = np.zeros((len(points), self.fields, self.fields))
         for f in range(self.fields):
             relative = difference_step()
             step = relative * max(float(np.abs(values[:, f]).max()), relative)
@@ -233,8 +235,8 @@ class QuasilinearForm:
                 moved[:, f] += sign * step
                 here = self.linearised(points, moved, slopes)
                 sides.append(self._natural_flux(numbers, points, normals, moved, slopes, here, share)[0])
-            found[:, :, f] = (sides[1] - sides[0]) / (2 * step)
-        return found
+            derivative[:, :, f] = (sides[1] - sides[0]) / (2 * step)
+        return derivative
 
     def _condition(
         self, term: Term, points: Array, normals: Array, values: Array, slopes: Array, share: float = 1.0

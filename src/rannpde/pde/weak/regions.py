@@ -36,8 +36,8 @@ class LevelWall(Wall):
     interface: Interface
 
     def both(self, points: Array) -> tuple[Array, Array]:
-        found = self.interface.evaluated([self.interface.formula, *self.interface.slopes], points)
-        return found[:, 0], found[:, 1:]
+        values = self.interface.evaluated([self.interface.formula, *self.interface.slopes], points)
+        return values[:, 0], values[:, 1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +73,15 @@ def material_regions(domain: Domain, interfaces: Sequence[Interface]) -> tuple[M
     clip = padded(np.asarray(domain.bounds, dtype=float))
     try:
         solids = [interface_solid(one, clip) for one in interfaces]
-        places = [domain.sample(REGION_SAMPLES, rng=0)]
+        samples = [domain.sample(REGION_SAMPLES, rng=0)]
         for solid, _ in solids:
-            places += [_beside(solid, clip)]
-        points = np.concatenate(places)
+            samples += [_beside(solid, clip)]
+        points = np.concatenate(samples)
         points = points[tree_level(domain.tree, points) < 0]
-        found = np.stack([np.where(one.value(points) < 0, -1, 1) for one in interfaces], axis=1)
+        point_signs = np.stack([np.where(one.value(points) < 0, -1, 1) for one in interfaces], axis=1)
         own = len(list(tree_leaves(domain.tree)))
         regions = []
-        for signs in sorted({tuple(row) for row in found.tolist()}):
+        for signs in sorted({tuple(row) for row in point_signs.tolist()}):
             tree = _region_tree(domain.tree, solids, signs)
             regions.append(MaterialRegion(signs, Planar(tree, clip), own))
         area, whole = sum(region.engine.area for region in regions), Planar(domain.tree, clip).area
@@ -104,15 +104,15 @@ def _region_tree(domain: Tree, solids: Sequence[tuple[Solid, bool]], signs: Sequ
 
 def _beside(solid: Solid, clip: Array) -> Array:
     """Points close to the boundary of a solid, on both sides of it."""
-    found = [np.empty((0, 2))]
+    samples = [np.empty((0, 2))]
     size = float(np.linalg.norm(clip[:, 1] - clip[:, 0]))
     for chart in solid.charts(clip):
         piece = np.repeat(np.arange(chart.count), REGION_SAMPLES)
         share = np.tile((np.arange(REGION_SAMPLES) + 0.5) / REGION_SAMPLES, chart.count)[:, None]
         points = chart.place(piece, share)
         step = 10 * PROBE * size * chart.outward(points)
-        found += [points - step, points + step]
-    return np.concatenate(found)
+        samples += [points - step, points + step]
+    return np.concatenate(samples)
 
 
 def interface_solid(interface: Interface, clip: Array) -> tuple[Solid, bool]:
@@ -125,9 +125,9 @@ def interface_solid(interface: Interface, clip: Array) -> tuple[Solid, bool]:
             length = float(np.linalg.norm(slope))
             return HalfPlane(slope / length, -float(polynomial.coeff_monomial(1)) / length), True
         if polynomial.total_degree() == 2:
-            found = _ellipse(polynomial, interface.symbols)
-            if found is not None:
-                return found
+            ellipse = _ellipse(polynomial, interface.symbols)
+            if ellipse is not None:
+                return ellipse
     size = float(np.linalg.norm(clip[:, 1] - clip[:, 0]))
     return Behind(LevelWall(interface), clip, size), True
 

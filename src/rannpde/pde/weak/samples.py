@@ -29,9 +29,9 @@ class CellSamples:
     def jets(self, weights: Array) -> Array:
         """Values and slopes (P, q, F, J) of fields of weights (C, F, k)."""
         count, jets, size = self.table.shape[1:]
-        found = np.matmul(self.table.reshape(-1, count * jets, size), weights[self.cells].transpose(0, 2, 1))
+        values = np.matmul(self.table.reshape(-1, count * jets, size), weights[self.cells].transpose(0, 2, 1))
         return np.asarray(
-            (found.reshape(len(self.cells), count, jets, -1) * self.scale[:, None, :, None]).swapaxes(2, 3)
+            (values.reshape(len(self.cells), count, jets, -1) * self.scale[:, None, :, None]).swapaxes(2, 3)
         )
 
     def add_load(self, load: Array, density: Array) -> None:

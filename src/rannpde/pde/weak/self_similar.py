@@ -45,8 +45,8 @@ class SelfSimilarRings:
 
 def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRings | None:
     """The last rings round a point inside a mesh; None where cells there are not halved alike, or reach a boundary."""
-    place = np.asarray(point, dtype=float)
-    low, high = mesh.boxes[:, :, 0] - place, mesh.boxes[:, :, 1] - place
+    centre = np.asarray(point, dtype=float)
+    low, high = mesh.boxes[:, :, 0] - centre, mesh.boxes[:, :, 1] - centre
     slack = 1e-9 * (high - low)
     at = np.flatnonzero(((low <= slack) & (high >= -slack)).all(axis=1))
     middle = 0.5 * (low + high)
@@ -71,7 +71,7 @@ def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRin
     boundaries, keys = [], []
     for k in (spread, 2 * spread):
         boundary = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
-        spans = (mesh.spans[boundary] - place[:, None]) / (2.0**k * lengths.max())
+        spans = (mesh.spans[boundary] - centre[:, None]) / (2.0**k * lengths.max())
         key = np.concatenate(
             [mesh.axis[boundary][:, None], np.round(spans.reshape(len(boundary), -1) / rounding)], axis=1
         )
@@ -107,15 +107,15 @@ def continued_response(rings: SelfSimilarRings, parts: Sequence[CondensedCells],
 
 def _response(cells: Array, parts: Sequence[CondensedCells], boundary: Array) -> Array:
     """The matrix of some cells on the unknowns of a boundary, the others eliminated."""
-    found = [(one.dofs[mine], one.kinds[one.same[mine]]) for one in parts
+    blocks = [(one.dofs[mine], one.kinds[one.same[mine]]) for one in parts
              if len(mine := np.flatnonzero(np.isin(one.cells, cells)))]  # fmt: skip
-    every = np.unique(np.concatenate([dofs.ravel() for dofs, _ in found]))
+    every = np.unique(np.concatenate([dofs.ravel() for dofs, _ in blocks]))
     inside = np.setdiff1d(every, boundary)
     order = np.concatenate([inside, boundary])
     number = np.empty(int(order.max()) + 1, dtype=int)
     number[order] = np.arange(len(order))
     matrix = np.zeros((len(order), len(order)))
-    for dofs, kinds in found:
+    for dofs, kinds in blocks:
         own = number[dofs]
         np.add.at(matrix, (own[:, :, None], own[:, None, :]), kinds)
     k = len(inside)

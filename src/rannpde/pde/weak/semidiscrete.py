@@ -49,10 +49,10 @@ class TracePattern:
     def matrix(self, entries: Array) -> sparse.csc_matrix:
         """With the entries (E,) of all blocks."""
         count, size = len(self.indices), len(self.ends) - 1
-        found = np.bincount(self.positions, entries.real, count)
+        sums = np.bincount(self.positions, entries.real, count)
         if np.iscomplexobj(entries):
-            found = found + 1j * np.bincount(self.positions, entries.imag, count)
-        return sparse.csc_matrix((found, self.indices, self.ends), (size, size))
+            sums = sums + 1j * np.bincount(self.positions, entries.imag, count)
+        return sparse.csc_matrix((sums, self.indices, self.ends), (size, size))
 
 
 class SemiDiscreteForm:
@@ -88,11 +88,11 @@ class SemiDiscreteForm:
     # ------------------------------------------------------------------------------------------------------- vectors
 
     def _loads(self) -> Array:
-        found = np.zeros((self.mesh.count, self.fields * self.size))
+        loads = np.zeros((self.mesh.count, self.fields * self.size))
         for group in self.groups:
             self.pause()
-            found[group.batch.cells] = self.local.loads(group.batch)
-        return found
+            loads[group.batch.cells] = self.local.loads(group.batch)
+        return loads
 
     def loads(self, time: float) -> Array:
         """b (C, n) at a time."""
@@ -104,12 +104,12 @@ class SemiDiscreteForm:
 
     def weighted(self, order: int, vector: Array) -> Array:
         """M₁ (order 1) or M₂ (order 2) times a vector (C, n)."""
-        found = np.zeros_like(vector)
+        products = np.zeros_like(vector)
         for group in self.groups:
             mass = group.masses[order - 1]
             if mass is not None:
-                found[group.batch.cells] = group.times(mass, vector[group.batch.cells])
-        return found
+                products[group.batch.cells] = group.times(mass, vector[group.batch.cells])
+        return products
 
     def modal_loads(self, loads: Array) -> Array:
         """Loads (s, C, n) as those of modes, in cells that have them."""
@@ -129,7 +129,7 @@ class SemiDiscreteForm:
 
     def projected(self, values: Callable[[Array], Array]) -> tuple[Array, Array]:
         """Weights (C, n) of the functions nearest to values (M, F) of points (M, d) in L², and squared distances."""
-        found = np.zeros((self.mesh.count, self.fields, self.size))
+        coefficients = np.zeros((self.mesh.count, self.fields, self.size))
         missed = np.zeros(self.mesh.count)
         whole = self._whole_cells
         if len(whole):  # they share their functions: one problem of least squares with many right-hand sides
@@ -140,7 +140,7 @@ class SemiDiscreteForm:
             root = np.sqrt(shares)[:, None]
             wanted = (root * given).transpose(1, 0, 2).reshape(len(grid), -1)
             solved = np.linalg.lstsq(root * table, wanted, rcond=1e-12)[0]
-            found[whole] = solved.reshape(self.size, len(whole), self.fields).transpose(1, 2, 0)
+            coefficients[whole] = solved.reshape(self.size, len(whole), self.fields).transpose(1, 2, 0)
             left = np.square(root * table @ solved - wanted).reshape(len(grid), len(whole), self.fields)
             missed[whole] = left.sum(axis=(0, 2)) * half.prod(axis=1)
         for cell in self.mesh.parts:
@@ -151,9 +151,9 @@ class SemiDiscreteForm:
             if not wanted.any():
                 continue
             solved = np.linalg.lstsq(root * table[:, :own], wanted, rcond=1e-12)[0]
-            found[cell, :, :own] = solved.T
+            coefficients[cell, :, :own] = solved.T
             missed[cell] = np.square(root * table[:, :own] @ solved - wanted).sum()
-        return found.reshape(self.mesh.count, -1), missed
+        return coefficients.reshape(self.mesh.count, -1), missed
 
     @cached_property
     def _whole_cells(self) -> Array:
@@ -169,12 +169,12 @@ class SemiDiscreteForm:
     @cached_property
     def _part_roots(self) -> Array:
         """The same of the cut cells, (parts, k, k)."""
-        found = np.empty((len(self.mesh.parts), self.size, self.size))
-        for row, (cell, part) in zip(found, self.mesh.parts.items(), strict=True):
+        roots = np.empty((len(self.mesh.parts), self.size, self.size))
+        for row, (cell, part) in zip(roots, self.mesh.parts.items(), strict=True):
             values = self.local.functions.part_table(cell)[:, 0]
             squares, vectors = np.linalg.eigh((values.T * part.weights) @ values)
             row[:] = vectors * np.sqrt(np.maximum(squares, 0.0))
-        return found
+        return roots
 
     def norms(self, vectors: Array) -> Array:
         """L² norms (V, F) of the fields of vectors (V, C, n)."""

@@ -156,14 +156,14 @@ class WeakDiscretisation:
         linear = self.form.quasilinear is None
         degrees = self._trace_degrees(mesh, resolution.degree)
         self.system = HybridSystem(local, self.with_adjoints, degrees) if linear else None
-        found = self._newton(local) if self.system is None else self._linear(local, self.system)
-        network = weak_network(local, found)
-        residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
-        unknowns = found.traces.size + found.weights.size
+        solution = self._newton(local) if self.system is None else self._linear(local, self.system)
+        network = weak_network(local, solution)
+        residual, energy = self.residual_squares(local, sampled(local, solution, self.residual_indices))
+        unknowns = solution.traces.size + solution.weights.size
         values = network(self.check_points)
-        indicators = found.jumps + residual
-        indicators[found.inside] = 0.0  # they only show what infinitely many rings do
-        self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
+        indicators = solution.jumps + residual
+        indicators[solution.inside] = 0.0  # they only show what infinitely many rings do
+        self.last = WeakState(network, mesh, local, solution, values, indicators, energy, unknowns)
         return self.last
 
     def _trace_degrees(self, mesh: WeakMesh, degree: int) -> Array | None:
@@ -179,9 +179,9 @@ class WeakDiscretisation:
         if self.form.fields == 1 or self.stiffness_ratio <= limit**2 or self.with_adjoints or self.endless:
             return system.solve(self.motions, self.endless)
         iterated = IteratedPenalty(local, limit, ALGEBRA_SHARE * self.tol)
-        found = iterated.solve(self.motions)
+        solution = iterated.solve(self.motions)
         self.algebraic = iterated.remaining
-        return found
+        return solution
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""

@@ -64,8 +64,8 @@ class IteratedPenalty:
         first = system.solve(motions)
         known, before = HybridState(first.weights, first.traces), 0.0
         load = HybridState(np.zeros_like(first.weights), np.zeros_like(first.traces))
-        for batch, found, _ in system.eliminations:
-            load.weights[batch.cells] = found.load.reshape(len(batch.cells), *load.weights.shape[1:])
+        for batch, matrices, _ in system.eliminations:
+            load.weights[batch.cells] = matrices.load.reshape(len(batch.cells), *load.weights.shape[1:])
         multiplier, share = load.moved(load, -1.0), self.factor / (1 + self.factor)
         for _ in range(MOST_MULTIPLIERS):
             pushed = multiplier.moved(self._stiff_load(known), 1.0)
@@ -87,13 +87,15 @@ class IteratedPenalty:
         """K_d u - g_d of a state."""
         weights, traces = np.zeros_like(state.weights), np.zeros(state.traces.size)
         flat = state.traces.reshape(-1)
-        for batch, found in self._stiff:
+        for batch, matrices in self._stiff:
             inside = state.weights[batch.cells].reshape(len(batch.cells), -1)
-            pushed = by_kind(found.square, found.same, inside) - found.load
+            pushed = by_kind(matrices.square, matrices.same, inside) - matrices.load
             if batch.faces:
                 dofs = self.rest.dofs(batch)
-                pushed += by_kind(found.upper, found.same, flat[dofs])
-                pulled = by_kind(found.lower, found.same, inside) + by_kind(found.corner, found.same, flat[dofs])
+                pushed += by_kind(matrices.upper, matrices.same, flat[dofs])
+                pulled = by_kind(matrices.lower, matrices.same, inside) + by_kind(
+                    matrices.corner, matrices.same, flat[dofs]
+                )
                 np.add.at(traces, dofs, pulled)
             weights[batch.cells] = pushed.reshape(len(batch.cells), *state.weights.shape[1:])
         return HybridState(weights, traces.reshape(state.traces.shape))

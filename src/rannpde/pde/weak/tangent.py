@@ -109,7 +109,7 @@ class TangentSystem:
 
     def projected(self, function: Callable[[Array], Array]) -> HybridState:
         """The state nearest to a function of points (M, d) with values (M, F)."""
-        mesh, layer, found = self.mesh, self.layer, self.rest()
+        mesh, layer, state = self.mesh, self.layer, self.rest()
         (grid, shares), values = layer.grid, layer.reference[0]
         root = np.sqrt(shares)[:, None]
         inverse = np.linalg.pinv(root * values, rcond=1e-12) * root[:, 0]
@@ -117,17 +117,17 @@ class TangentSystem:
         points = mesh.boxes[whole].mean(axis=2)[:, None] + mesh.halfwidths[whole][:, None] * grid
         if len(whole):
             known = function(points.reshape(-1, grid.shape[1])).reshape(len(whole), len(grid), self.fields)
-            found.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
+            state.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
         for cell, part in mesh.parts.items():
             root = np.sqrt(part.weights)[:, None]
             table = self.local.functions.part_table(cell)[:, 0]
-            found.weights[cell] = np.linalg.lstsq(root * table, root * function(part.points), rcond=1e-10)[0].T
-        places = mesh.face_points(layer.nodes)[0]
-        if not len(places):
-            return found
-        known = function(places.reshape(-1, grid.shape[1])).reshape(*places.shape[:2], self.fields)
-        found.traces[:] = np.einsum("qm,q,nqf->nfm", layer.face_functions, layer.face_grid[1], known, optimize=True)
-        return found
+            state.weights[cell] = np.linalg.lstsq(root * table, root * function(part.points), rcond=1e-10)[0].T
+        nodes = mesh.face_points(layer.nodes)[0]
+        if not len(nodes):
+            return state
+        known = function(nodes.reshape(-1, grid.shape[1])).reshape(*nodes.shape[:2], self.fields)
+        state.traces[:] = np.einsum("qm,q,nqf->nfm", layer.face_functions, layer.face_grid[1], known, optimize=True)
+        return state
 
     def size(self, state: HybridState) -> Array:
         """The size (F,) of each field, about its L² norm."""
@@ -247,16 +247,18 @@ class TangentSystem:
                 return array[mine].reshape(-1, *array.shape[2:])
 
             own = Linearisation(flatten(here.terms), flatten(here.tangent))
-            place, normals = flatten(points), self.local.normals[flat[mine]].reshape(-1, dim)
+            nodes, normals = flatten(points), self.local.normals[flat[mine]].reshape(-1, dim)
             numbers = self.mesh.conditions[number]
-            found = self.form.boundary(numbers, place, normals, flatten(inside), flatten(inclined), own, self.share)
-            data, flux = found.values, found.flux
-            prescribed[mine] = found.projection.reshape(len(mine), count, fields, fields)
+            conditions = self.form.boundary(
+                numbers, nodes, normals, flatten(inside), flatten(inclined), own, self.share
+            )
+            data, flux = conditions.values, conditions.flux
+            prescribed[mine] = conditions.projection.reshape(len(mine), count, fields, fields)
             gap[mine] = np.einsum("pqkl,pql->pqk", prescribed[mine], inside[mine]) - data.reshape(
                 len(mine), count, fields
             )
             given_flux[mine] = flux.reshape(len(mine), count, fields)
-            robin[mine] = found.robin.reshape(len(mine), count, fields, fields)
+            robin[mine] = conditions.robin.reshape(len(mine), count, fields, fields)
 
     def _penalty(self, here: Linearisation, normals: Array, cells: Array, means: Array) -> Array:
         """η (P, q, K, K): the trace constant of the cell times n·A n, and more where A is larger than in the cell."""
@@ -277,12 +279,12 @@ class TangentSystem:
         weights, fields, k = pairs.weights, self.fields, self.local.size
         pushed = np.einsum("pqkl,pql->pqk", pairs.penalty, pairs.gap)
         plain = pushed - pairs.normal - pairs.given_flux + pairs.inflow * pairs.gap
-        found = np.matmul((weights[:, :, None] * plain).transpose(0, 2, 1), pairs.values)  # (P, F, k)
+        integrals = np.matmul((weights[:, :, None] * plain).transpose(0, 2, 1), pairs.values)  # (P, F, k)
         flux = np.einsum("pqi,pqkfij,pqk->pqfj", pairs.normals, pairs.here.diffusion, pairs.gap, optimize=True)
         flux = weights[:, :, None, None] * flux
         for j in range(flux.shape[3]):
-            found -= np.matmul(flux[..., j].transpose(0, 2, 1), pairs.slopes[j])
-        residual += found.reshape(b, s, fields, k).sum(axis=1)
+            integrals -= np.matmul(flux[..., j].transpose(0, 2, 1), pairs.slopes[j])
+        residual += integrals.reshape(b, s, fields, k).sum(axis=1)
         inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
         left = pairs.normal[inner] - pushed[inner] - (pairs.outflow * pairs.gap)[inner]
         traces = np.matmul((weights[inner][:, :, None] * left).transpose(0, 2, 1), self.layer.face_functions)
@@ -296,17 +298,17 @@ class TangentSystem:
 
     def jumps(self, state: HybridState) -> Array:
         """∫_∂K η |u - û|² of each cell (C,), and what natural conditions lack, as energies."""
-        found = np.zeros(self.mesh.count)
+        energies = np.zeros(self.mesh.count)
         for batch in self.batches:
             pairs = self._pairs(batch, state, self._volume(batch, state, False)[2])
             energy = np.einsum("pq,pqk,pqkl,pql->p", pairs.weights, pairs.gap, pairs.penalty, pairs.gap, optimize=True)
             energy += np.einsum("pq,pqk->p", pairs.weights, pairs.lack)
-            np.add.at(found, self.local.cell[pairs.flat], energy)
-        return found
+            np.add.at(energies, self.local.cell[pairs.flat], energy)
+        return energies
 
     def adjoint_jumps(self, state: HybridState, adjoint: HybridState, given: Array) -> Array:
         """∫_∂K η |z - ẑ|² of each cell (C,) with the penalty at a state, for values ``given`` (B, q, K) on patches."""
-        found = np.zeros(self.mesh.count)
+        energies = np.zeros(self.mesh.count)
         for batch in self.batches:
             pairs = self._pairs(batch, state, self._volume(batch, state, False)[2])
             cells, inner = self.local.cell[pairs.flat], np.flatnonzero(pairs.flat < self.local.interior)
@@ -316,8 +318,8 @@ class TangentSystem:
             gap[inner] -= np.einsum("qm,pfm->pqf", self.layer.face_functions, on_face, optimize=True)
             gap[pairs.outer] -= given[pairs.flat[pairs.outer] - self.local.interior]
             energy = np.einsum("pq,pqk,pqkl,pql->p", pairs.weights, gap, pairs.penalty, gap, optimize=True)
-            np.add.at(found, cells, energy)
-        return found
+            np.add.at(energies, cells, energy)
+        return energies
 
     def linearise(self, state: HybridState) -> tuple[HybridState, FactorisedTangent]:
         """The residual at a state, and its tangent ready to be solved with; LinAlgError where that is singular."""
