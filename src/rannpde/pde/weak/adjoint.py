@@ -42,7 +42,7 @@ class AdjointSystem(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinearAdjoint:
-    """The adjoint of a linear form, by a system that kept its matrices."""
+    """The adjoint of a linear form, by a system that has stored its matrices."""
 
     system: HybridSystem
 

@@ -70,7 +70,7 @@ class SparseFactors:
 class HybridSystem:
     """One linear solve of the weak form on a mesh.
 
-    keep : whether matrices and factors are kept for the adjoint and for further loads: those of the cells in
+    keep : whether matrices and factors are stored for the adjoint and for further loads: those of the cells in
         ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
         traces
     trace_degrees (N,) : of the polynomials that faces in space have, where these are lower than the degree of the cells
@@ -133,7 +133,7 @@ class HybridSystem:
         return HybridSolution(weights, shaped, self.jumps(weights, shaped), np.concatenate(inside))
 
     def solved(self, load: Array, on_traces: Array) -> tuple[Array, Array]:
-        """Weights (C, F, k) and traces (N, F, m) of further loads of their shapes, by the matrices that were kept."""
+        """Weights (C, F, k) and traces (N, F, m) of further loads of their shapes, by the stored matrices."""
         flat, right = load.reshape(len(load), -1), on_traces.reshape(-1).copy()
         own = np.empty_like(flat)
         for (batch, matrices, _), factors in zip(self.eliminations, self._cell_factors, strict=True):
@@ -150,7 +150,7 @@ class HybridSystem:
 
     @cached_property
     def _cell_factors(self) -> list[list[tuple[Array, Array]]]:
-        """Factors of the matrices of the kinds of cells that were kept."""
+        """Factors of the stored matrices of the kinds of cells."""
         return [[lu_factor(square) for square in matrices.square] for _, matrices, _ in self.eliminations]
 
     def _factorised(self, parts: Sequence[CondensedCells], total: int) -> SparseFactors | MultifrontalFactors:

@@ -31,7 +31,7 @@ from rannpde.pde.weak.mesh import COORDINATE_ROUNDING
 from rannpde.rounding import ROOT_ROUNDED
 
 DIGITS = 9
-"""To which places of sides in the coordinates of their cells agree that have the same integrals."""
+"""Decimals to which the ends of sides agree, in the coordinates of their cells, if cells have the same integrals."""
 JUMP = ROOT_ROUNDED
 """Difference of essential data at a vertex, over their size, above which no function of finite energy fulfils them."""
 
@@ -79,8 +79,9 @@ def energy_bound(local: LocalMatrices, solution: HybridSolution) -> EnergyBound 
 class _Sides:
     """Faces and patches as seen from their cells, all with nodes in rising order: P pairs of cell and side.
 
-    axis, end (P,) : which side of its cell; low, high (P,) : ends along it; own, slope (P, n) : u_h and its derivative
-    along; flux (P, n) : normal component of σ in the direction of the axis; trace (P, n) : v; robin (P, n)
+    axis, end (P,) : which side of its cell; coordinate (P,) : of the side along this axis; low, high (P,) : its ends
+    along the other; own (P, n) : u_h; normal, flux (P, n) : components of A∇u_h and of σ in the direction of the axis;
+    trace (P, n) : v; robin (P, n)
     """
 
     def __init__(self, local: LocalMatrices, solution: HybridSolution) -> None:
@@ -331,7 +332,7 @@ def _inverse_and_least(matrices: Array) -> tuple[Array, Array]:
 
 
 def _snapped(lines: Sequence[Array], axes: Array, coordinates: Array) -> Array:
-    """Places (P,) along axes (P,) moved by rounding to the next line at which boxes end."""
+    """Coordinates (P,) along axes (P,), moved by rounding to the nearest line at which boxes end."""
     snapped = coordinates.copy()
     for axis, line in enumerate(lines):
         mine = np.flatnonzero(axes == axis)

@@ -1,7 +1,7 @@
 """Convex edges of solids at which data are not compatible, near which solutions are like r² log r.
 
-Where values are prescribed on two sides that meet in a right angle, they tell all second derivatives at the edge but
-the mixed one across it. With u = 0 on both sides, -Δu = 1 contradicts them: no polynomial of degree two satisfies
+Where values are prescribed on two sides that meet in a right angle, they determine all second derivatives at the edge
+but the mixed one across it. With u = 0 on both sides, -Δu = 1 contradicts them: no polynomial of degree two satisfies
 equation and conditions, and r² log r takes its place. Degrees help little against it, one thin layer of cells does.
 """
 

@@ -55,7 +55,7 @@ def flat_planes(domain: Domain) -> list[list[float]]:
 class SingularEdge:
     """A segment along an axis, at these coordinates of the other axes, near which a solution is like r^exponent.
 
-    place : the coordinates, of which that along the edge is the middle; span : its ends; across : axes along which
+    point : the coordinates, of which that along the edge is the middle; span : its ends; across : axes along which
     cells at the edge are cut. A vertex, where re-entrant edges meet, has the axis -1 and no span.
     """
 

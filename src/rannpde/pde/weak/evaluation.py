@@ -16,7 +16,7 @@ from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 
 THINNED = 4
-"""Of the points of a cut cell one in this many is looked at for indicators."""
+"""Of the points of a cut cell one in this many is used for indicators."""
 
 
 class CellsWithFunctions(Protocol):
@@ -55,7 +55,7 @@ def sampled(
 ) -> tuple[Array, Array, Array, dict[MultiIndex, Array]]:
     """Points (M, d) of all cells, weights (M,), their cells (M,), and derivatives of the fields, each (M, F).
 
-    Fields are those of the weights, which may be of several solutions together. Whole boxes are looked at in about half
+    Fields are those of the weights, which may be of several solutions together. Whole boxes are sampled in about half
     as many nodes as they are integrated with: for indicators.
     """
     mesh, layer = local.mesh, local.layer

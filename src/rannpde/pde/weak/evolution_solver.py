@@ -30,7 +30,7 @@ from rannpde.pde.weak.solver import WeakDiscretisation
 from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 
 INDICATOR_TIMES = 3
-"""Times, each a quarter of the one after it, at which indicators are looked at."""
+"""Times, each a quarter of the one after it, at which indicators are evaluated."""
 
 
 class EvolutionDiscretisation:

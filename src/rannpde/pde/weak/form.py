@@ -187,7 +187,7 @@ def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Arra
 def weak_formulation(problem: Problem) -> WeakForm:
     """The weak form of a stationary problem; NoDivergenceForm, with the reason, where it has none.
 
-    The last one is kept, since obstacles, drawbacks and the solve of a problem ask for it in turn.
+    The last one is stored, since obstacles, drawbacks and the solve of a problem ask for it in turn.
 
     >>> from rannpde.domains import Box
     >>> sides = {"x=0": ("u = 0", "v = 0"), "x=1": ("3*u_x + v_y = 0", "u_y + v_x = 0")}

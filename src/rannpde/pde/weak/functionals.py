@@ -55,8 +55,8 @@ class LinearisedOutput:
 class WeightableOutput:
     """An output whose derivative is a load on the functions of cells.
 
-    region : of an integral, None for values at points; place : of an expression at one point, None where it names its
-    points itself; mean : whether the integral is divided by the measure of its region
+    region : of an integral, None for values at points; point : that of an expression at one point, None where it names
+    its points itself; mean : whether the integral is divided by the measure of its region
     """
 
     name: str
@@ -277,7 +277,7 @@ def weightable_output(problem: Problem, name: str) -> WeightableOutput | None:
 
 
 def _slot(jet: Jet) -> int:
-    """The place of a value or first derivative among 1 + d."""
+    """The index of a value or first derivative among 1 + d."""
     return 1 + jet.index.index(1) if jet.order else 0
 
 

@@ -17,7 +17,7 @@ from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
 
 KEPT = 2**30
-"""Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
+"""Bytes of tables on cut cells that are stored; what is beyond is computed again when it is asked for."""
 
 FACE_DIGITS = 11
 """Digits to which faces agree, each in the coordinates of its cell, that have the same tables; and coefficients of
@@ -115,12 +115,12 @@ class CellFunctions:
         coefficients = np.stack([(whole @ one.T).reshape(count, fields, -1) for one in slices], axis=-1)
         return np.ascontiguousarray(coefficients.transpose(0, 2, 1, 3))
 
-    def face_places(self, cells: Array, points: Array) -> Array:
+    def scaled_face_points(self, cells: Array, points: Array) -> Array:
         """Points (P, q, d) of faces and patches of cells (P,) in their own [-1, 1]^d.
 
         In small cells coordinates are rounded by far more than in [-1, 1]. On flat faces of whole boxes the ends are
         rounded to ``FACE_DIGITS``, and the nodes between are placed anew: the same function of the same face, whichever
-        faces it is looked at with, since a load and a matrix must belong together.
+        faces it is evaluated with, since a load and a matrix must belong together.
         """
         scaled = self.mesh.scaled(cells, points)
         whole = np.array([cell not in self.mesh.parts for cell in cells.tolist()], dtype=bool)
@@ -140,7 +140,7 @@ class CellFunctions:
 
     def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
-        scaled = self.face_places(cells, points)
+        scaled = self.scaled_face_points(cells, points)
         ends = np.round(scaled[:, [0, scaled.shape[1] // 2, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
         counts = np.bincount(same.ravel())

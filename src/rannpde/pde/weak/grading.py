@@ -26,7 +26,7 @@ from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.rounding import ROOT_ROUNDED
 
 BESIDE = ROOT_ROUNDED
-"""How far beside a corner conditions are looked at, as a share of the size of the domain."""
+"""How far beside a corner conditions are read, as a share of the size of the domain."""
 SYSTEM_EXPONENT = 0.5
 """λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
 LEVELS = 30
@@ -87,7 +87,7 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
     size = outline.size
     for vertex in outline.vertices:
         if abs(vertex.angle - pi) <= 1e-6 and vertex.labels[0] == vertex.labels[1]:
-            continue  # a joint of one smooth side
+            continue  # two arcs of one smooth side meet there
         before = vertex.point - BESIDE * size * vertex.arriving
         after = vertex.point + BESIDE * size * vertex.leaving
         normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
@@ -140,7 +140,7 @@ def form_interfaces(form: WeakForm) -> Interfaces:
 
 @lru_cache(maxsize=1)
 def known_points(form: WeakForm) -> tuple[SingularPoint, ...]:
-    """The singular points of a form; those of the last one are kept, for discretisations of different tolerances."""
+    """The singular points of a form; those of the last one are stored, for discretisations of different tolerances."""
     return singular_points(form, ConditionFinder(form.terms, form.fields), form_interfaces(form))
 
 
@@ -233,7 +233,7 @@ def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
 
 
 def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 4000) -> CellNode:
-    """Leaves halved along the axes that ``wanted`` (bool, (d,)) tells, until it tells none or there are too many."""
+    """Leaves halved along the axes that ``wanted`` (bool, (d,)) names, until it names none or there are too many."""
     settled: set[CellNode] = set()
     while True:
         new = [leaf for leaf in tree.leaves if leaf not in settled]
@@ -270,7 +270,7 @@ def _larger_than_far(node: CellNode, point: Array, least: float) -> bool:
 def _halved(node: CellNode, wanted: Callable[[CellNode], bool]) -> CellNode:
     """Leaves halved along all axes until ``wanted`` holds for none.
 
-    It must hold for every box that contains one for which it holds, so that most boxes need not be looked at.
+    It must hold for every box that contains one for which it holds, so that most boxes need not be tested.
     """
     if not wanted(node):
         return node

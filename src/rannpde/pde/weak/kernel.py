@@ -19,7 +19,7 @@ from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 UNBALANCED = ROOT_ROUNDED
 """Work of the data on a free motion, over the sum of its absolute parts, that is no rounding of quadrature."""
 MOTION_SAMPLES = 40
-"""Points of the domain at which forces are looked at."""
+"""Points of the domain at which forces are sampled."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,7 +140,7 @@ class LocalMatrices:
 
     def _distinct_faces(self, cells: Array, points: Array) -> tuple[Array, Array, Array]:
         """A row (U,) of each kind of face, the kind (P,) of each, and points (P, q, d) in the coordinates of cells."""
-        scaled = self.functions.face_places(cells, points)
+        scaled = self.functions.scaled_face_points(cells, points)
         ends = np.round(np.concatenate([scaled[:, 0], scaled[:, -1]], axis=1), FACE_DIGITS) + 0.0
         if self.mesh.parts:
             own = np.array([cell if cell in self.combinations else -1 for cell in cells.tolist()], dtype=float)

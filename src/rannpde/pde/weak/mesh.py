@@ -27,8 +27,8 @@ from rannpde.pde.weak.regions import RegionLookup
 BLOCK = 2000
 """Cells that are compared with all others at once, to bound memory."""
 INSIDE, COORDINATE_ROUNDING = 1e-12, 1e-13
-"""How far points of sides are moved into a cell, at least, over its size; how far coordinates are rounded, and found
-places of interfaces with them, over the largest."""
+"""How far points of sides are moved into a cell, at least, over its size; how far coordinates are rounded, and with
+them the computed coordinates of interfaces, over the largest."""
 ALONG = 0.99
 """Cosine of the angle between the normal of a patch and that of a side it lies on, at least."""
 

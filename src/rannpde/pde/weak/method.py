@@ -323,5 +323,5 @@ def _fourth_order(problem: Problem) -> bool:
 
 @lru_cache(maxsize=1)
 def _evolution(problem: Problem) -> WeakEvolution:
-    """The evolution of a problem that obstacles and drawbacks look at; a solve moves the time in one of its own."""
+    """The evolution of a problem that obstacles and drawbacks examine; a solve moves the time in one of its own."""
     return weak_evolution(problem)

@@ -30,7 +30,7 @@ from rannpde.pde.weak.quasilinear_form import BoundaryState, QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
 
 RESTING_SAMPLES = 40
-"""Points of the domain at which the diffusion is looked at."""
+"""Points of the domain at which the diffusion is sampled."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ STATES = 3
 DEGENERATE = ROOT_ROUNDED
 """Diffusion at rest, over that at the nominal state, below which an iteration cannot begin at rest."""
 STATE_SAMPLES = 12
-"""Points of the domain and of each side at which states are looked at."""
+"""Points of the domain and of each side at which states are sampled."""
 
 
 @dataclass(frozen=True, eq=False)

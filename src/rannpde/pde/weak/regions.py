@@ -26,7 +26,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.rounding import COMPUTED
 
 REGION_SAMPLES = 64
-"""Points of the domain, and of each piece of an interface, beside which regions are looked for: areas show misses."""
+"""Points of the domain, and of each piece of an interface, beside which regions are sought: areas show misses."""
 
 
 @dataclass(frozen=True, eq=False)

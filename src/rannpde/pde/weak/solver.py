@@ -88,7 +88,7 @@ class WeakDiscretisation:
         self.algebraic = 0.0  # error that an iterative solution of the linear system leaves
         self.failure: NewtonFailure | None = None
         self.reaction: ReactionForm | None = None
-        self.with_adjoints = False  # whether matrices are kept for them
+        self.with_adjoints = False  # whether matrices are stored for them
         self.goal_oriented = False  # whether singular points are refined only where they are marked
         self.system: HybridSystem | None = None
 
