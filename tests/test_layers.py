@@ -423,7 +423,7 @@ def test_no_constant_or_function_has_the_name_of_another():
 
 PRIVATE_WORDS = {"found", "place", "places"}
 """Names of variables that say nothing of what they hold: a result, roots, points, positions, regions, …"""
-STILL_PRIVATE = ("pde/trefftz", "pde/weak")
+STILL_PRIVATE = ("pde/weak",)
 """Packages that still have some of them."""
 
 
