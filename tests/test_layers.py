@@ -423,16 +423,11 @@ def test_no_constant_or_function_has_the_name_of_another():
 
 PRIVATE_WORDS = {"found", "place", "places"}
 """Names of variables that say nothing of what they hold: a result, roots, points, positions, regions, …"""
-STILL_PRIVATE = ("pde/lines", "pde/time", "pde/trefftz")
-"""Packages that still have some of them."""
-
 
 def test_variables_are_named_for_what_they_hold():
-    cleaned = [path for path in MODULES if not path.relative_to(ROOT).as_posix().startswith(STILL_PRIVATE)]
-    assert len(cleaned) > 400
     names = {
         (path.relative_to(ROOT).as_posix(), node.lineno)
-        for path in cleaned
+        for path in MODULES
         for node in ast.walk(read(path))
         if (isinstance(node, ast.Name) and node.id in PRIVATE_WORDS)
         or (isinstance(node, ast.arg) and node.arg in PRIVATE_WORDS)

@@ -126,7 +126,7 @@ def test_a_line_with_two_conditions_is_no_mirror():
         "rest": rp.On(("y=7", "x=-7"), "dn(u) = 0"),
     }
     setting = Trefftz()._setting(rp.Problem("laplace(u) = 0", box, sides))
-    assert all((mirror.axis, mirror.place) != (1, 0.0) for mirror in setting.unfolding.group.mirrors)
+    assert all((mirror.axis, mirror.position) != (1, 0.0) for mirror in setting.unfolding.group.mirrors)
 
 
 def test_sources_are_left_to_the_boundary_as_it_is():

@@ -67,14 +67,14 @@ class LinesIterations:
         """Iterations until two with the wanted tolerance agree, or until something else ends them."""
         settings = self.settings
         loop = AdaptiveLoop(most=len(self.kind.tolerances))
-        found = loop.run(
+        outcome = loop.run(
             self, 1, settings.tol, lambda: settings.monitor.ended, self._described, self._verdict, self.record,
             self._better, self._report,
         )  # fmt: skip
         assert self.record.last is not None
-        trajectory, status, detail = self.record.last.trajectory, found.status, found.detail
+        trajectory, status, detail = self.record.last.trajectory, outcome.status, outcome.detail
         if status is Status.STALLED:  # of a broken integration, the last iteration knows why
-            used = len(found.iterations) == len(self.kind.tolerances)
+            used = len(outcome.iterations) == len(self.kind.tolerances)
             status, detail = (Status.DISAGREE if used else status), ""
             if trajectory.broken and trajectory.status is not None:
                 status, detail = trajectory.status, trajectory.detail

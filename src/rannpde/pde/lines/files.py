@@ -130,9 +130,9 @@ def _unpack_bases(
         rows = sum(len(constraint.points) for constraint in constraints)
         shapes = {"weights": (features.columns, rank), "lifting": (features.columns, rows), "lifted": (rank, rows)}
         parts: dict[str, Any] = {key: floats(arrays, f"basis.{name}.{key}", shape) for key, shape in shapes.items()}
-        kept = floats(arrays, f"basis.{name}.singular_values", (rank,))
+        singular_values = floats(arrays, f"basis.{name}.singular_values", (rank,))
         bases[name] = FeatureBasis(
-            features, rule, left=left, singular_values=kept, constraints=constraints, boundary_points=count,
+            features, rule, left=left, singular_values=singular_values, constraints=constraints, boundary_points=count,
             finer=finer, **parts,
         )  # fmt: skip
     return bases

@@ -237,7 +237,7 @@ class SpaceTimeSolution:
         sizes = np.array([np.abs(table).max(axis=(1, 2)) / np.abs(table).max() for table in tables]).max(axis=0)
         degree = max(int(np.flatnonzero(sizes > SERIES_ROUNDING).max()), 1)
         full = [np.pad(t[: degree + 1, :-1], ((0, 0), (0, width + 1 - t.shape[1]), (0, 0))) for t in tables]
-        found = PlainFunction(
+        function = PlainFunction(
             layers[0][0], single, boxes=boxes, centre=centres, halfwidth=halves, layer=numbers,
             weights=[np.pad(w, ((1, 0), (0, width - w.shape[1]))) for _, w, *_ in layers],
             biases=[np.pad(b, (0, width - len(b))) for _, _, b, *_ in layers],
@@ -247,11 +247,11 @@ class SpaceTimeSolution:
         inside = self.evolution.domain.space.sample(2 * len(times), rng=0)
         points = np.column_stack([np.concatenate([times[:-1] + f * np.diff(times) for f in (0.3, 0.9)]), inside[2:]])
         exact = self(points)
-        close = np.abs(np.reshape(found(points), exact.shape) - exact).max() <= SERIES_ERROR * np.abs(exact).max()
+        close = np.abs(np.reshape(function(points), exact.shape) - exact).max() <= SERIES_ERROR * np.abs(exact).max()
         require(
             bool(close), "solution", "one whose boundary values vary fast in time", "polynomial in time on its steps"
         )
-        return found
+        return function
 
     def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file, with that relative error at most; the problem itself is stored as text."""

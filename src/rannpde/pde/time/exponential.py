@@ -33,9 +33,9 @@ from rannpde.pde.time.tableau import truncation_estimate
 def _hermite() -> Array:
     """(5, 5): value at 0, h·slope there, value at ½, value at 1, h·slope there → Legendre coefficients on [0, 1]."""
     rows = []
-    for place, order in ((-1.0, 0), (-1.0, 1), (0.0, 0), (1.0, 0), (1.0, 1)):
+    for node, order in ((-1.0, 0), (-1.0, 1), (0.0, 0), (1.0, 0), (1.0, 1)):
         series = legendre.legder(np.eye(5), order, scl=2.0, axis=0) if order else np.eye(5)
-        rows.append(legendre.legvander(np.array([place]), len(series) - 1)[0] @ series)
+        rows.append(legendre.legvander(np.array([node]), len(series) - 1)[0] @ series)
     return np.linalg.inv(np.array(rows))
 
 

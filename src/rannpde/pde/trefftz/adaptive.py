@@ -220,26 +220,26 @@ class AdaptiveTrefftz:
         start, one = self.monitor.elapsed, self.discretisation
         rows = one.rows(families, resolution, 0.5)
         accuracy = ALGEBRA_SHARE * self.tol / (1.0 if before is None else max(before.record.stability, 1.0))
-        data, found = rows.data, rows.solved(accuracy)
+        data, minimiser = rows.data, rows.solved(accuracy)
         near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
             columns = one.values(families, points) * np.sqrt(share)[:, None, None]
-            values = columns @ found.coefficients + one.base(points) * np.sqrt(share)[:, None]
+            values = columns @ minimiser.coefficients + one.base(points) * np.sqrt(share)[:, None]
             sizes = np.maximum(sizes, np.linalg.norm(values, axis=0))
             seen.append(columns)
             sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
         every = np.concatenate(seen)[:: len(sizes)] * np.sqrt(len(sizes))  # as many rows for a system as for one field
-        if isinstance(found, TwoLevelLeastSquares):  # responses to all points would be a third of the work
+        if isinstance(minimiser, TwoLevelLeastSquares):  # responses to all points would be a third of the work
             signs = np.random.default_rng(0).choice([-1.0, 1.0], (PANEL, len(every))) / np.sqrt(PANEL)
             every = np.tensordot(signs, every, 1)
-        responses = found.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
+        responses = minimiser.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
         # a field that vanishes is compared with itself until it is known to: that is no resonance
         absolute = stability = largest_singular_value(responses)
         if len(sizes) > 1:
             stability = largest_singular_value(responses * np.repeat(scale / field_sizes(sizes), len(every)))
-        network = one.network(families, found.coefficients)
+        network = one.network(families, minimiser.coefficients)
         fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         residual = np.abs(fresh.errors)
         residual[~np.isfinite(residual)] = np.inf
@@ -248,18 +248,18 @@ class AdaptiveTrefftz:
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification, measured = stability, self._amplification(before, values, boundary)
-        if isinstance(found, LeastSquares | SymmetricLeastSquares) and (one.sampled or np.isfinite(measured)):
-            deviation = DEVIATIONS * found.deviation(responses)
+        if isinstance(minimiser, LeastSquares | SymmetricLeastSquares) and (one.sampled or np.isfinite(measured)):
+            deviation = DEVIATIONS * minimiser.deviation(responses)
             amplification = min(stability, np.hypot(1.0, deviation) if one.sampled else max(measured, deviation))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         factor = amplification / scale
         groups = fresh.groups
         errors = {int(g): factor * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
         record = TrefftzIteration(
-            len(found.coefficients), found.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
+            len(minimiser.coefficients), minimiser.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return TrefftzState(network, record, scale, errors, values, found.coefficients, data / scale)
+        return TrefftzState(network, record, scale, errors, values, minimiser.coefficients, data / scale)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """How much the boundary error of the iteration before was amplified inside: measured, for systems.

@@ -50,21 +50,21 @@ class AnalyticFamily(CanonicalFamily):
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
         order = sum(index)
-        found = 1j ** index[1] * self.powers(complex_numbers(points), order)[order]
-        return np.concatenate([found.real, found.imag], axis=1)
+        derivatives = 1j ** index[1] * self.powers(complex_numbers(points), order)[order]
+        return np.concatenate([derivatives.real, derivatives.imag], axis=1)
 
     def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
         """Re Σ c_j f_j with c = w - iw': one complex sum instead of two real tables, one for each order."""
         here = complex_numbers(self.form.to(points))
         whole = weights[: self.functions] - 1j * weights[self.functions :]
         slopes = [power @ whole for power in self.powers(here, max(map(sum, indices)))]
-        found = []
+        sums = []
         for index in indices:
             total = np.zeros((len(points), 1))
             for beta, value in self.form.expanded(index).items():
                 total[:, 0] += value * (1j ** beta[1] * slopes[sum(index)]).real
-            found.append(total)
-        return found
+            sums.append(total)
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +108,20 @@ class PolynomialFamily(AnalyticFamily):
         return np.full(self.functions, complex_numbers(self.centre))
 
     def powers(self, z: Array, top: int) -> list[Array]:
-        place = (z - complex_numbers(self.centre)) / self.radius
-        found = np.zeros((top + 1, self.functions, len(z)), dtype=complex)
-        found[0, 0] = 1.0
+        scaled = (z - complex_numbers(self.centre)) / self.radius
+        values = np.zeros((top + 1, self.functions, len(z)), dtype=complex)
+        values[0, 0] = 1.0
         for start in range(0, self.functions - 1, PANEL):
             stop = min(start + PANEL, self.functions - 1)
-            before = self.hessenberg[:start, start:stop].T @ found[:, :start]  # (orders, degrees, M), at once
+            before = self.hessenberg[:start, start:stop].T @ values[:, :start]  # (orders, degrees, M), at once
             for k in range(start, stop):
                 column = self.hessenberg[start : k + 1, k]
                 for order in range(top + 1):
-                    rest = place * found[order, k] - before[order, k - start] - column @ found[order, start : k + 1]
+                    rest = scaled * values[order, k] - before[order, k - start] - column @ values[order, start : k + 1]
                     if order:
-                        rest += order / self.radius * found[order - 1, k]
-                    found[order, k + 1] = rest / self.hessenberg[k + 1, k]
-        return [one.T for one in found]
+                        rest += order / self.radius * values[order - 1, k]
+                    values[order, k + 1] = rest / self.hessenberg[k + 1, k]
+        return [one.T for one in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +145,11 @@ class LaurentFamily(AnalyticFamily):
     def powers(self, z: Array, top: int) -> list[Array]:
         inverse = self.radius / (z - complex_numbers(self.centre))
         first: Array = np.cumprod(np.broadcast_to(inverse[:, None], (len(z), self.functions)), axis=1)
-        found = [first]
+        derivatives = [first]
         orders = np.arange(1, self.functions + 1)
         for order in range(top):
-            found.append(found[-1] * (-(orders + order) / self.radius) * inverse[:, None])
-        return found
+            derivatives.append(derivatives[-1] * (-(orders + order) / self.radius) * inverse[:, None])
+        return derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +171,10 @@ class PoleFamily(AnalyticFamily):
 
     def powers(self, z: Array, top: int) -> list[Array]:
         inverse = 1 / (z[:, None] - self.origins)
-        found = [self.lengths * inverse]
+        derivatives = [self.lengths * inverse]
         for order in range(top):
-            found.append(-(order + 1) * found[-1] * inverse)
-        return found
+            derivatives.append(-(order + 1) * derivatives[-1] * inverse)
+        return derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +204,14 @@ class PowerFamily(AnalyticFamily):
         away = z[:, None] - self.origins
         at_corner, unit = away == 0, inward * self.lengths
         away = np.where(at_corner, np.finfo(float).tiny * inward, away)
-        found = [np.exp(self.exponents * np.log(away / unit))]
+        derivatives = [np.exp(self.exponents * np.log(away / unit))]
         # derivatives at the corner itself may be infinite: they are those a little beside it
         beside = np.where(at_corner, np.finfo(float).eps * unit, away)
-        derivative = found[0] if not at_corner.any() else np.exp(self.exponents * np.log(beside / unit))
+        derivative = derivatives[0] if not at_corner.any() else np.exp(self.exponents * np.log(beside / unit))
         for order in range(top):
             derivative = derivative * (self.exponents - order) / beside
-            found.append(derivative)
-        return found
+            derivatives.append(derivative)
+        return derivatives
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ IMAGES, EIGENFUNCTIONS = 6, 11
 """Terms of both sums: erfc(5/√0.64) and exp(-0.16·(10π)²) are below all digits, also in derivatives."""
 
 MeasureSum = Callable[[Array, Array], Array]
-"""Of the width of images, or the time, and the place."""
+"""Of the width of images, or the time, and the position."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class AxisWalls:
         time, unit = self._unit(s, x)
         scale = self._scale**order
         if np.isfinite(self.low) and np.isfinite(self.high):
-            found = np.zeros(s.shape)
+            total = np.zeros(s.shape)
             if self.low:
-                found += self.low * _ended(time, unit, order)
+                total += self.low * _ended(time, unit, order)
             if self.high:
-                found += self.high * (-1.0) ** order * _ended(time, 1 - unit, order)
-            return found / scale
+                total += self.high * (-1.0) ** order * _ended(time, 1 - unit, order)
+            return total / scale
         value = self.low if np.isfinite(self.low) else self.high
         both = _ended(time, unit, order) + (-1.0) ** order * _ended(time, 1 - unit, order)
         return value * both / scale
@@ -140,16 +140,16 @@ def _sine(n: int, order: int, time: Array, x: Array) -> Array:
 
 def _summed(time: Array, x: Array, images: MeasureSum, eigenfunctions: MeasureSum) -> Array:
     time, x = np.broadcast_arrays(time, x)
-    early, found = time < IMAGES_UNTIL, np.empty(time.shape)
-    found[early] = images(np.sqrt(4 * time[early]), x[early])
-    found[~early] = eigenfunctions(time[~early], x[~early])
-    return found
+    early, values = time < IMAGES_UNTIL, np.empty(time.shape)
+    values[early] = images(np.sqrt(4 * time[early]), x[early])
+    values[~early] = eigenfunctions(time[~early], x[~early])
+    return values
 
 
-def _add(total: Array, place: Array, width: Array, order: int, factor: float, first: Array) -> None:
-    """Add the derivative of erfc(place/width) where it has digits beside that of the first image."""
-    counts = place**2 - first**2 < CUT_OFF * width**2
-    total[counts] += factor * _erfc(place[counts] / width[counts], order)
+def _add(total: Array, distance: Array, width: Array, order: int, factor: float, first: Array) -> None:
+    """Add the derivative of erfc(distance/width) where it has digits beside that of the first image."""
+    counts = distance**2 - first**2 < CUT_OFF * width**2
+    total[counts] += factor * _erfc(distance[counts] / width[counts], order)
 
 
 def _erfc(z: Array, order: int) -> Array:

@@ -88,14 +88,14 @@ class PlaneLaw:
         """Points (M, 2) of the outer boundary, canonical, that resolve polynomials of a degree."""
         outer = [segment for segment in self.boundary.segments if segment.loop == 0]
         total = sum(segment.length for segment in outer)
-        found = []
+        points = []
         for segment in outer:
             count = ceil(self.tuning.oversampling * (degree + 8) * segment.length / total) + 8
             units = (np.arange(count) + 0.5) / count
             if max(segment.corners) >= 0:  # polynomials vary fastest at corners, as Chebyshev's do at the ends
                 units = 0.5 * (1 - np.cos(np.pi * units))
-            found.append(self.form.to(segment.place(units)))
-        return np.concatenate(found)
+            points.append(self.form.to(segment.points(units)))
+        return np.concatenate(points)
 
     @cached_property
     def outline(self) -> Array:
@@ -109,7 +109,7 @@ class PlaneLaw:
 
     def _outline(self, segments: Sequence[BoundarySegment]) -> Array:
         units = np.concatenate([[0.0, 1.0], (np.arange(48) + 0.5) / 48])
-        return np.concatenate([self.form.to(segment.place(units)) for segment in segments])
+        return np.concatenate([self.form.to(segment.points(units)) for segment in segments])
 
     def round_hole(self, number: int) -> bool:
         """Whether multipoles about the centre of a hole serve it."""
@@ -175,42 +175,44 @@ class PlaneLaw:
 
     def families(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """The features: a realisation of the law."""
-        found = self._scalar(resolution, rng)
+        families = self._scalar(resolution, rng)
         if self.model is not None:
-            found = [
+            families = [
                 GoursatFamily(one, self.model) if isinstance(one, AnalyticFamily) else PotentialFamily(one, self.model)
-                for one in found
+                for one in families
                 if isinstance(one, CanonicalFamily)
             ]
         if self.mirrors is None:
-            return found
-        return [SymmetricFamily.of(one, self.mirrors, self._own_boundary(one.columns)) for one in found]
+            return families
+        return [SymmetricFamily.of(one, self.mirrors, self._own_boundary(one.columns)) for one in families]
 
     def _own_boundary(self, count: int) -> Array:
         """Points (M, 2), at least so many, of the boundary that is no image, denser at its corners."""
         own = [segment for segment in self.boundary.segments if segment.image is None]
         each = ceil(count / len(own)) + 8
         units = 0.5 * (1 - np.cos(np.pi * (np.arange(each) + 0.5) / each))
-        return np.concatenate([segment.place(units) for segment in own])
+        return np.concatenate([segment.points(units) for segment in own])
 
     def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
-        found: list[FeatureFamily] = []
-        found += self._regular(resolution, rng)
+        families: list[FeatureFamily] = []
+        families += self._regular(resolution, rng)
         # a hole that bends around its own centroid is served by sources alone
         holes = [k for k, bent in enumerate(self._bent_holes) if not bent]
         if self.harmonic and holes:
             middles, inner = zip(*(self.boundary.holes[k][:2] for k in holes), strict=True)
-            found.append(LogarithmFamily(self.form, np.array(middles), np.array(inner)))
+            families.append(LogarithmFamily(self.form, np.array(middles), np.array(inner)))
         for k in holes:
             middle, radius, _ = self.boundary.holes[k]
             own = resolution.holes[k] if self.round_hole(k) else 0
             if self.harmonic:
-                found += [LaurentFamily(self.form, middle, radius, own)] if own else []
+                families += [LaurentFamily(self.form, middle, radius, own)] if own else []
             else:
-                found.append(MultipoleFamily(self.form, middle, radius, own, False, self.growth_about(middle, False)))
-        found += self.at_corners(resolution, rng)
-        found += self.along(resolution, rng)
-        return found
+                families.append(
+                    MultipoleFamily(self.form, middle, radius, own, False, self.growth_about(middle, False))
+                )
+        families += self.at_corners(resolution, rng)
+        families += self.along(resolution, rng)
+        return families
 
     def growth_about(self, centre: Array, regular: bool = True) -> float:
         """The largest exponent on the boundary of functions about a centre."""
@@ -255,8 +257,8 @@ class PlaneLaw:
 
     def along(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """Sources along segments of the boundary, or exponentials where there are layers."""
-        found: list[FeatureFamily] = []
-        places, lengths = [], []
+        families: list[FeatureFamily] = []
+        sources, lengths = [], []
         for segment, count in zip(self.boundary.segments, resolution.sources, strict=True):
             if not count:
                 continue
@@ -267,17 +269,19 @@ class PlaneLaw:
             normals = np.stack([slopes[:, 1], -slopes[:, 0]], axis=1)
             normals /= np.linalg.norm(normals, axis=1, keepdims=True)
             away = self.tuning.offset * segment.length / count
-            own = self.form.to(segment.place(unit)) + away * normals
+            own = self.form.to(segment.points(unit)) + away * normals
             outside = ~self.domain.contains(self.form.back(own))
             gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in own])
-            kept = outside & (gap > 0.7 * away)
-            places.append(own[kept])
-            lengths.append(np.full(int(kept.sum()), away))
-        found += [self._exponentials(one) for one in side_frequencies(self, resolution)] if self.layered else []
-        if places and sum(map(len, places)):
-            everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
-            found.append(LogarithmFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.zeros((1, 2))))
-        return found
+            valid = outside & (gap > 0.7 * away)
+            sources.append(own[valid])
+            lengths.append(np.full(int(valid.sum()), away))
+        families += [self._exponentials(one) for one in side_frequencies(self, resolution)] if self.layered else []
+        if sources and sum(map(len, sources)):
+            everywhere = self.form, np.concatenate(sources), np.concatenate(lengths)
+            families.append(
+                LogarithmFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.zeros((1, 2)))
+            )
+        return families
 
     # --------------------------------------------------------------------------------------- points and refinement
 

@@ -56,7 +56,7 @@ def _error_along(problem: Problem, network: TrefftzNetwork, segment: BoundarySeg
     slope = segment.term.expression.partials[0]
 
     def error(units: Array) -> Array:
-        points = segment.place(units)
+        points = segment.points(units)
         residual = term_residual(segment.term, network, problem.vocabulary, points)
         factor = evaluate([slope], segment.term.known(points, problem.vocabulary), segment.term.expression.functions)[0]
         return np.asarray(residual / factor)

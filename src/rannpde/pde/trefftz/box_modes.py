@@ -110,33 +110,35 @@ class BoxModes(SpatialModes):
         return combinations([axis.rule[0] for axis in self.axes])
 
     def projected(self, values: Array) -> Array:
-        found = values.reshape([len(axis.rule[0]) for axis in self.axes])
+        coefficients = values.reshape([len(axis.rule[0]) for axis in self.axes])
         for number, axis in enumerate(self.axes):
             nodes, weights = axis.rule
-            found = np.moveaxis(np.tensordot(axis.values(nodes, 0).T * weights, found, axes=(1, number)), 0, number)
-        return found.ravel()
+            coefficients = np.moveaxis(
+                np.tensordot(axis.values(nodes, 0).T * weights, coefficients, axes=(1, number)), 0, number
+            )
+        return coefficients.ravel()
 
     def columns(self, points: Array, index: MultiIndex, chosen: Array | None = None) -> Array:
         numbers = np.unravel_index(np.arange(self.count) if chosen is None else chosen, self.shape)
         tables = [axis.values(x, order) for axis, x, order in zip(self.axes, points.T, index, strict=True)]
-        found = np.take(tables[0], numbers[0], axis=1)
+        products = np.take(tables[0], numbers[0], axis=1)
         for table, own in zip(tables[1:], numbers[1:], strict=True):
-            found *= np.take(table, own, axis=1)
-        return found
+            products *= np.take(table, own, axis=1)
+        return products
 
     def separated(self, points: Array, index: MultiIndex, factors: Sequence[Array], weights: Array) -> Array:
         """Re Σ_j factors_j weights_j ∂^index φ_j (M, fields) for factors that are products of factors of the axes, each
         (M, K): one axis after the other.
         """
-        found = np.empty((len(points), weights.shape[1]))
+        sums = np.empty((len(points), weights.shape[1]))
         for rows in self.blocks(len(points), self.count // self.shape[0]):
             tables = [axis.values(points[rows, k], index[k]) * factors[k][rows] for k, axis in enumerate(self.axes)]
             for column in range(weights.shape[1]):
                 total = tables[0] @ weights[:, column].reshape(self.shape[0], -1)
                 for k, table in enumerate(tables[1:], start=1):
                     total = np.einsum("mk,mkl->ml", table, total.reshape(len(table), self.shape[k], -1))
-                found[rows, column] = total[:, 0].real
-        return found
+                sums[rows, column] = total[:, 0].real
+        return sums
 
     def plain(self, points: Array, index: MultiIndex, weights: Array) -> Array:
         return self.separated(points, index, [np.ones((len(points), 1))] * len(self.axes), weights)
@@ -148,7 +150,7 @@ class BoxModes(SpatialModes):
         return BoxModes(tuple(axis.first(m) for axis, m in zip(self.axes, most, strict=True))), numbers.ravel()
 
     def pack(self) -> dict[str, Array]:
-        found = {"ends": np.array([[axis.start, axis.length] for axis in self.axes])}
+        arrays = {"ends": np.array([[axis.start, axis.length] for axis in self.axes])}
         for number, axis in enumerate(self.axes):
-            found |= {f"frequencies{number}": axis.frequencies, f"phases{number}": axis.phases}
-        return found
+            arrays |= {f"frequencies{number}": axis.frequencies, f"phases{number}": axis.phases}
+        return arrays

@@ -66,19 +66,19 @@ def _axes(problem: Problem, bounds: Array, symbol: Symbol, offset: int) -> tuple
         return None
     if symbol.get((0,) * dim, 0.0) > 0:
         return None
-    found: dict[tuple[int, float], float] = {}
+    values: dict[tuple[int, float], float] = {}
     for term in problem.constraints:
         if term.kind == "initial":
             continue
         wall = _wall(problem, term)
-        if wall is None or (wall[0] - offset, wall[1]) in found:
+        if wall is None or (wall[0] - offset, wall[1]) in values:
             return None
-        found[wall[0] - offset, wall[1]] = wall[2]
-    if len(found) != 2 * dim:
+        values[wall[0] - offset, wall[1]] = wall[2]
+    if len(values) != 2 * dim:
         return None
     rows = zip(range(dim), bounds.tolist(), units, strict=True)
     return tuple(
-        AxisWalls(low, high - low, symbol[unit], found[axis, -1.0], found[axis, 1.0])
+        AxisWalls(low, high - low, symbol[unit], values[axis, -1.0], values[axis, 1.0])
         for axis, (low, high), unit in rows
     )
 
@@ -108,11 +108,11 @@ def _on_walls(axes: tuple[AxisWalls, ...], count: int = 64) -> Array:
     """Points (M, d) on the walls that have values, so many on each."""
     rng = np.random.default_rng(0)
     low, length = (np.array([getattr(walls, name) for walls in axes]) for name in ("start", "length"))
-    found = []
+    samples = []
     for axis, walls in enumerate(axes):
-        for place, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
+        for position, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
             if np.isfinite(value):
                 points = low + length * rng.uniform(size=(count, len(axes)))
-                points[:, axis] = place
-                found.append(points)
-    return np.concatenate(found)
+                points[:, axis] = position
+                samples.append(points)
+    return np.concatenate(samples)

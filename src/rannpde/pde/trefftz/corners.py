@@ -40,27 +40,27 @@ def surely_singular(law: PlaneLaw, number: int) -> bool:
 
 def value_jumps(law: PlaneLaw) -> tuple[bool, ...]:
     """For every corner, whether the values that are given on its two sides differ there."""
-    found = []
+    jumps = []
     for number, corner in enumerate(law.boundary.corners):
-        place = law.form.back(corner.point[None, :])
+        point = law.form.back(corner.point[None, :])
         sides = [
-            {field: value for term in segment.terms for field, value in _given(term, place, law.words).items()}
+            {field: value for term in segment.terms for field, value in _given(term, point, law.words).items()}
             for segment in law.boundary.segments
             if number in segment.corners
         ]
         both = set.intersection(*map(set, sides)) if len(sides) > 1 else set()
         size = max((abs(value) for side in sides for value in side.values()), default=0.0)
         spread = [max(side[field] for side in sides) - min(side[field] for side in sides) for field in both]
-        found.append(not max(spread, default=0.0) <= ROUNDED * size)
-    return tuple(found)
+        jumps.append(not max(spread, default=0.0) <= ROUNDED * size)
+    return tuple(jumps)
 
 
-def _given(term: Term, place: Array, words: Vocabulary) -> dict[str, float]:
+def _given(term: Term, point: Array, words: Vocabulary) -> dict[str, float]:
     """Field → its value at a point (1, 2), where a condition gives one."""
     prescribed = term.prescribed
     if prescribed is None or prescribed[0].order:
         return {}
-    value = evaluate([prescribed[1]], term.known(place, words), term.expression.functions)[0]
+    value = evaluate([prescribed[1]], term.known(point, words), term.expression.functions)[0]
     return {prescribed[0].field: float(np.ravel(value)[0])}
 
 
@@ -74,11 +74,11 @@ def powers_at_corners(law: PlaneLaw) -> tuple[Array, ...]:
     """
     digits = log(1 / law.tol)
     regular = law.regular_at_first
-    found = []
+    powers = []
     for number, corner in enumerate(law.boundary.corners):
         conditions = _ray_conditions(law, number)
         if conditions is None:
-            found.append(np.empty(0, dtype=complex))
+            powers.append(np.empty(0, dtype=complex))
             continue
         rate = max(2 - corner.angle / np.pi, 1e-3) * log(regular)
         top = min(digits / rate + 2, regular)  # two more for what is derived from the solution
@@ -86,8 +86,8 @@ def powers_at_corners(law: PlaneLaw) -> tuple[Array, ...]:
         own = turned_conditions(conditions, middle, law.model)
         exponents = corner_exponents(own, 0.0, float(without_rounding(np.asarray(corner.angle))), law.model, top)
         plate = law.model is not None and law.model.system == "plate"
-        found.append(np.unique(np.concatenate([exponents, exponents + 1])) if plate else exponents)
-    return tuple(found)
+        powers.append(np.unique(np.concatenate([exponents, exponents + 1])) if plate else exponents)
+    return tuple(powers)
 
 
 def _ray_conditions(law: PlaneLaw, number: int) -> list[RayCondition] | None:
@@ -101,9 +101,9 @@ def _ray_conditions(law: PlaneLaw, number: int) -> list[RayCondition] | None:
     if any(not segment.straight or not segment.terms for segment, _ in segments):
         return None
     middle = float(np.arctan2(-corner.outward[1], -corner.outward[0]))
-    found = []
+    conditions = []
     for segment, end in segments:
-        jets, table = condition_coefficients(segment.terms, segment.place(np.array([float(end)])), law.words)
+        jets, table = condition_coefficients(segment.terms, segment.points(np.array([float(end)])), law.words)
         # the segment that leaves the corner has the domain on its left
         angle = middle + (0.5 if end else -0.5) * corner.angle
         for row in table[0]:
@@ -117,8 +117,8 @@ def _ray_conditions(law: PlaneLaw, number: int) -> list[RayCondition] | None:
                 if weights[k] == most
                 for beta, value in law.form.expanded(jets[k].index).items()
             )
-            found.append(RayCondition(angle, principal))
-    return found
+            conditions.append(RayCondition(angle, principal))
+    return conditions
 
 
 def _field(law: PlaneLaw, name: str) -> int:
@@ -129,7 +129,7 @@ def _field(law: PlaneLaw, name: str) -> int:
 
 def corner_families(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
     """Powers, poles that crowd at corners, and angles."""
-    places, lengths, angles = [], [], []
+    poles, lengths, angles = [], [], []
     for corner, count, jumps in zip(law.boundary.corners, resolution.corners, law.jumps, strict=True):
         if count:
             angles += [corner] if jumps else []
@@ -137,20 +137,20 @@ def corner_families(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.G
             reach = corner.reach if not law.layered else min(corner.reach, 4 / law.form.wave_number)
             crowding = min(law.tuning.crowding, log(1 / law.tuning.closest) / max(np.sqrt(count) - 1, 1.0))
             away = reach * np.exp(-crowding * np.maximum(steps, 0.0))
-            places.append(corner.point + away[:, None] * corner.outward)
+            poles.append(corner.point + away[:, None] * corner.outward)
             lengths.append(away)
-    found = _powers(law)
-    if not places:
-        return found
-    everywhere = law.form, np.concatenate(places), np.concatenate(lengths)
-    found.append(PoleFamily(*everywhere) if law.harmonic else SourceFamily(*everywhere, np.eye(2)))
+    families = _powers(law)
+    if not poles:
+        return families
+    everywhere = law.form, np.concatenate(poles), np.concatenate(lengths)
+    families.append(PoleFamily(*everywhere) if law.harmonic else SourceFamily(*everywhere, np.eye(2)))
     angles = [corner for corner in angles if law.harmonic or _leaves(law, corner)]
     if not law.layered and angles:
         points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
         cuts = np.array([np.inf if _leaves(law, c) else 0.5 * c.reach for c in angles])
         growth = np.array([law.growth_about(c.point) for c in angles])
-        found.append(AngleFamily(law.form, points, outward, growth, cuts))
-    return found
+        families.append(AngleFamily(law.form, points, outward, growth, cuts))
+    return families
 
 
 def _leaves(law: PlaneLaw, corner: SingularCorner) -> bool:
@@ -167,6 +167,6 @@ def _powers(law: PlaneLaw) -> list[FeatureFamily]:
     corners = np.array([law.boundary.corners[k].point for k in own])
     outward = np.array([law.boundary.corners[k].outward for k in own])
     reach = np.array([np.linalg.norm(law.outline - corner, axis=1).max() for corner in corners])
-    places, directions = (np.repeat(one, counts, axis=0) for one in (corners, outward))
+    origins, directions = (np.repeat(one, counts, axis=0) for one in (corners, outward))
     exponents = np.concatenate([law.powers[k] for k in own])
-    return [PowerFamily(law.form, places, directions, exponents, np.repeat(reach, counts))]
+    return [PowerFamily(law.form, origins, directions, exponents, np.repeat(reach, counts))]

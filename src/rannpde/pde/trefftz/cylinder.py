@@ -40,12 +40,12 @@ def bessel_k(top: int, x: Array) -> Array:
 
 
 def _upwards(top: int, x: Array, first: Array, second: Array, sign: float) -> Array:
-    found = np.empty((max(top, 1) + 1, *np.shape(x)))
-    found[0], found[1] = first, second
+    values = np.empty((max(top, 1) + 1, *np.shape(x)))
+    values[0], values[1] = first, second
     with np.errstate(over="ignore", invalid="ignore"):
         for n in range(1, top):
-            found[n + 1] = 2 * n / x * found[n] + sign * found[n - 1]
-    return found[: top + 1]
+            values[n + 1] = 2 * n / x * values[n] + sign * values[n - 1]
+    return values[: top + 1]
 
 
 def bessel_i(top: int, x: Array) -> Array:
@@ -76,12 +76,12 @@ def bessel_j(top: int, x: Array) -> Array:
     """
     x = np.asarray(x, dtype=float)
     safe = np.maximum(x, SMALL_ARGUMENT)
-    found = np.zeros((top + 1, *x.shape))
+    values = np.zeros((top + 1, *x.shape))
     above, now, total = np.zeros(x.shape), np.full(x.shape, 1e-200), np.zeros(x.shape)
     for n in range(_start(top, safe), 0, -1):
         above, now = now, 2 * n / safe * now - above
         if n - 1 <= top:
-            found[n - 1] = now
+            values[n - 1] = now
         if (n - 1) % 2 == 0:
             total += (1.0 if n == 1 else 2.0) * now
         large = np.abs(now) > LARGE
@@ -89,15 +89,15 @@ def bessel_j(top: int, x: Array) -> Array:
             above[large] /= LARGE
             now[large] /= LARGE
             total[large] /= LARGE
-            found[n - 1 :, large] /= LARGE
-    found /= total
+            values[n - 1 :, large] /= LARGE
+    values /= total
     small = x < SMALL_ARGUMENT
     if small.any():
         with np.errstate(divide="ignore"):
             logs = np.log(0.5 * x[small])
         for n in range(top + 1):
-            found[n, small] = np.exp(n * logs - lgamma(n + 1)) if n else 1.0
-    return found
+            values[n, small] = np.exp(n * logs - lgamma(n + 1)) if n else 1.0
+    return values
 
 
 def _start(top: int, x: Array) -> int:
@@ -130,12 +130,12 @@ def spherical_k(top: int, x: Array) -> Array:
 
 
 def _spherically_upwards(top: int, x: Array, first: Array, second: Array, sign: float) -> Array:
-    found = np.empty((max(top, 1) + 1, *np.shape(x)))
-    found[0], found[1] = first, second
+    values = np.empty((max(top, 1) + 1, *np.shape(x)))
+    values[0], values[1] = first, second
     with np.errstate(over="ignore", invalid="ignore"):
         for n in range(1, top):
-            found[n + 1] = (2 * n + 1) / x * found[n] + sign * found[n - 1]
-    return found[: top + 1]
+            values[n + 1] = (2 * n + 1) / x * values[n] + sign * values[n - 1]
+    return values[: top + 1]
 
 
 def spherical_j(top: int, x: Array) -> Array:
@@ -148,30 +148,30 @@ def spherical_j(top: int, x: Array) -> Array:
     True
     """
     x = np.maximum(np.asarray(x, dtype=float), 1e-300)
-    found = np.zeros((max(top, 1) + 1, *x.shape))
+    values = np.zeros((max(top, 1) + 1, *x.shape))
     start = _start(max(top, 1), x)
     above, now = np.zeros(x.shape), np.full(x.shape, 1e-200)
     with np.errstate(over="ignore"):
         for n in range(start, 0, -1):
             above, now = now, (2 * n + 1) / np.maximum(x, SMALL_ARGUMENT) * now - above
             if n - 1 <= max(top, 1):
-                found[n - 1] = now
+                values[n - 1] = now
             large = np.abs(now) > LARGE
             if large.any():
                 above[large] /= LARGE
                 now[large] /= LARGE
-                found[n - 1 :, large] /= LARGE
+                values[n - 1 :, large] /= LARGE
     zeroth, first = np.sin(x) / x, (np.sin(x) / x - np.cos(x)) / x
     by_first = np.abs(first) > np.abs(zeroth)  # where one of the two has a zero, the other has none
-    scale = np.where(by_first, first / np.where(by_first, found[1], 1.0), zeroth / np.where(by_first, 1.0, found[0]))
-    found *= scale
+    scale = np.where(by_first, first / np.where(by_first, values[1], 1.0), zeroth / np.where(by_first, 1.0, values[0]))
+    values *= scale
     small = x < SMALL_ARGUMENT
     if small.any():
         logs = np.log(x[small])
         odd = np.cumsum(np.log(2 * np.arange(top + 1) + 1))
         for n in range(top + 1):
-            found[n, small] = np.exp(n * logs - odd[n])
-    return found[: top + 1]
+            values[n, small] = np.exp(n * logs - odd[n])
+    return values[: top + 1]
 
 
 def spherical_i(top: int, x: Array) -> Array:

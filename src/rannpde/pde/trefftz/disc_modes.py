@@ -33,12 +33,12 @@ class DiscModes(SpatialModes):
         for m in range((ceil(most) if turns is None else min(turns, ceil(most))) + 1):
             checkpoint()
             guess = max(2, ceil((most - m) / np.pi) + 3)
-            found = jn_zeros(m, guess) if condition == np.inf else jnp_zeros(m, guess)
+            roots = jn_zeros(m, guess) if condition == np.inf else jnp_zeros(m, guess)
             if condition == 0 and m == 0:
-                found = np.concatenate([[0.0], found])
-            found = found[found <= most]
-            orders.append(np.full(len(found), m))
-            zeros.append(found)
+                roots = np.concatenate([[0.0], roots])
+            roots = roots[roots <= most]
+            orders.append(np.full(len(roots), m))
+            zeros.append(roots)
         order = np.argsort(np.concatenate(zeros), kind="stable")
         return cls(centre, radius, np.concatenate(orders)[order], np.concatenate(zeros)[order] / radius)
 
@@ -94,8 +94,8 @@ class DiscModes(SpatialModes):
         r, w = self._radial
         waves = np.fft.rfft(values.reshape(len(r), -1), axis=1) * (2 * np.pi / len(self._angles))
         radial = self._interpolated(r) @ self._table(0)
-        found = np.einsum("rk,r,rk->k", radial, w * r, waves[:, self.orders])  # ∫ u exp(-imθ) J_m
-        return np.concatenate([found.real, -found.imag[self.orders > 0]])
+        coefficients = np.einsum("rk,r,rk->k", radial, w * r, waves[:, self.orders])  # ∫ u exp(-imθ) J_m
+        return np.concatenate([coefficients.real, -coefficients.imag[self.orders > 0]])
 
     @cached_property
     def _chebyshev(self) -> Array:
@@ -136,16 +136,16 @@ class DiscModes(SpatialModes):
             moved = self.orders + up - down
             wave = np.where(moved >= 0, powers[:, np.abs(moved)], powers[:, np.abs(moved)].conj())
             total += (weight * (-1.0) ** up) * self.zeros ** (up + down) * (matrix @ self._table(up - down)) * wave
-        found = np.concatenate([total.real, total.imag[:, self.orders > 0]], axis=1)
-        return found if chosen is None else found[:, chosen]
+        values = np.concatenate([total.real, total.imag[:, self.orders > 0]], axis=1)
+        return values if chosen is None else values[:, chosen]
 
     def trimmed(self, keep: Array) -> tuple[DiscModes, Array]:
         K, turning = len(self.orders), np.flatnonzero(self.orders > 0)
-        kept = keep[:K].copy()
-        kept[turning] |= keep[K:]
-        kept[0] = True
-        numbers = np.concatenate([np.flatnonzero(kept), K + np.flatnonzero(kept[turning])])
-        return DiscModes(self.centre, self.radius, self.orders[kept], self.zeros[kept]), numbers
+        chosen = keep[:K].copy()
+        chosen[turning] |= keep[K:]
+        chosen[0] = True
+        numbers = np.concatenate([np.flatnonzero(chosen), K + np.flatnonzero(chosen[turning])])
+        return DiscModes(self.centre, self.radius, self.orders[chosen], self.zeros[chosen]), numbers
 
     def pack(self) -> dict[str, Array]:
         numbers = np.array([*self.centre, self.radius])

@@ -98,28 +98,28 @@ class ModalProblem:
     def slowest(self, frequency: float) -> float:
         """The least |s| of waves with this |w| along one axis, up to the rates of all others."""
         size = len(self.evolution.components)
-        found = np.zeros((self.domain.space.dim, size, size))
+        matrices = np.zeros((self.domain.space.dim, size, size))
         for (row, column), symbol in self.symbols.items():
             for index, value in symbol.items():
-                for axis in range(len(found)):
+                for axis in range(len(matrices)):
                     own = index[axis]
-                    found[axis, row, column] += value * (-(frequency**2)) ** (own // 2) if own == sum(index) else 0.0
-        return max(float(np.abs(np.linalg.eigvals(found)).min()), 1e-300)
+                    matrices[axis, row, column] += value * (-(frequency**2)) ** (own // 2) if own == sum(index) else 0.0
+        return max(float(np.abs(np.linalg.eigvals(matrices)).min()), 1e-300)
 
     def matrices(self, modes: SpatialModes) -> Array:
         """M(w) (N, J, J)."""
         size = len(self.evolution.components)
-        found = np.zeros((modes.count, size, size))
+        matrices = np.zeros((modes.count, size, size))
         for (row, column), symbol in self.symbols.items():
             if isinstance(modes, DiscModes):
                 laplacian = symbol.get((2, 0), 0.0)
-                found[:, row, column] = symbol.get((0, 0), 0.0) - laplacian * modes.negative_laplacian
+                matrices[:, row, column] = symbol.get((0, 0), 0.0) - laplacian * modes.negative_laplacian
                 continue
             for index, value in symbol.items():
                 multiplier = modes.multiplier(index)
                 assert multiplier is not None
-                found[:, row, column] += value * multiplier
-        return found
+                matrices[:, row, column] += value * multiplier
+        return matrices
 
     def modes(self, tol: float, rng: np.random.Generator) -> Iterator[SpatialModes]:
         """Eigenfunctions, more and more of them, beginning with as many as single lines need."""
@@ -164,10 +164,10 @@ class ModalProblem:
             modes = self._disc(reach)
             nodes = modes.nodes()
             given = np.concatenate([self.initial(nodes), self.load(nodes)], axis=1)
-            found = np.abs([modes.projected(column) for column in given.T])
+            sizes = np.abs([modes.projected(column) for column in given.T])
             last = np.sqrt(modes.negative_laplacian) * modes.radius > reach / np.sqrt(2)
-            largest = np.maximum(found.max(axis=1), 1e-300)
-            if (found[:, last].max(axis=1, initial=0.0) <= 0.01 * tol * largest).all():
+            largest = np.maximum(sizes.max(axis=1), 1e-300)
+            if (sizes[:, last].max(axis=1, initial=0.0) <= 0.01 * tol * largest).all():
                 return reach
             reach *= np.sqrt(2)
         return most
@@ -220,11 +220,11 @@ class ModalProblem:
                 """Coefficients (components, lines, K)."""
                 return np.abs(np.einsum("qk,lqj->jlk", table, values.reshape(len(starts), len(table), -1)))
 
-            found, loads = [sizes(self.initial(points))], self.load(points)
+            coefficients, loads = [sizes(self.initial(points))], self.load(points)
             if loads.any():
                 acting = [min(duration, 1 / self.slowest(float(w / lengths.min()))) for w in own.frequencies]
-                found.append(sizes(loads) * acting)
-            every = np.concatenate(found)
+                coefficients.append(sizes(loads) * acting)
+            every = np.concatenate(coefficients)
             largest = np.maximum(every.max(axis=(1, 2), keepdims=True), 1e-300)
             above = (every > 0.01 * tol * largest).any(axis=0)
             needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
@@ -236,34 +236,34 @@ class ModalProblem:
         """Initial values of the components (M, J) at points (M, d) of space, without the lift."""
         timed = np.concatenate([np.full((len(points), 1), self.domain.time[0]), points], axis=1)
         still = (0,) * timed.shape[1]
-        found = []
+        values = []
         for component in self.evolution.components:
             value = self.evolution.initial_values(component, points)
             if component.level == 0:
                 number = self.evolution.problem.fields.index(component.field)
                 value = value - self.lift[number].derivative(timed, still)
-            found.append(value)
-        return np.stack(found, axis=1)
+            values.append(value)
+        return np.stack(values, axis=1)
 
     def load(self, points: Array) -> Array:
         """The constant part of the rates (M, J), with what the lift adds."""
-        found = np.zeros((len(points), len(self.evolution.components)))
+        loads = np.zeros((len(points), len(self.evolution.components)))
         timed = np.concatenate([np.full((len(points), 1), self.domain.time[0]), points], axis=1)
         known = self.evolution.known(self.domain.time[0], points)
         for name, rate in self.evolution.rates.items():
             last = Component(name, self.evolution.orders[name] - 1)
             row = self.evolution.components.index(last)
             formula = rate.source.formula.subs(dict.fromkeys(rate.source.symbols, 0))
-            found[:, row] = self.evolution.values([formula], known)[0]
+            loads[:, row] = self.evolution.values([formula], known)[0]
             for column, component in enumerate(self.evolution.components):
                 if component.level == 0 and self.measured is None:
                     part = self.lift[self.evolution.problem.fields.index(component.field)]
                     for index, value in self.symbols.get((row, column), {}).items():
-                        found[:, row] += value * part.derivative(timed, (0, *index))
-        return found
+                        loads[:, row] += value * part.derivative(timed, (0, *index))
+        return loads
 
 
 def modal_problem(problem: Problem) -> ModalProblem | str:
     """The problem in eigenfunctions, or the reason why it is none."""
-    found = modal_statement(problem)
-    return found if isinstance(found, str) else ModalProblem(found)
+    statement = modal_statement(problem)
+    return statement if isinstance(statement, str) else ModalProblem(statement)

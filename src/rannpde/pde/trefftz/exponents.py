@@ -62,7 +62,7 @@ def turned_conditions(
     ((1.0, 0, (1, 0)),)
     """
     cosine, sine = float(np.cos(middle)), float(np.sin(middle))
-    found = []
+    turned = []
     for angle in dict.fromkeys(condition.angle for condition in conditions):
         rows: list[dict[tuple[int, MultiIndex], float]] = []
         for condition in conditions:
@@ -85,8 +85,8 @@ def turned_conditions(
         ray = float(without_rounding(np.remainder(angle - middle + np.pi, 2 * np.pi) - np.pi))
         for values in table.tolist():
             jets = tuple((value, *key) for value, key in zip(values, keys, strict=True) if value)
-            found.append(RayCondition(ray, jets))
-    return tuple(found)
+            turned.append(RayCondition(ray, jets))
+    return tuple(turned)
 
 
 def _echelon(table: Array) -> Array:
@@ -124,14 +124,14 @@ def corner_exponents(
     real = np.arange(gap / 8, top + gap, gap / 4)
     height = np.log(4 * (1 + top)) / opening
     imaginary = np.arange(0.0, height + gap / 4, gap / 4)
-    found = (real[:, None] + 1j * (imaginary + 0.01 * gap)).ravel()
-    step = np.full(len(found), np.inf, dtype=complex)
+    roots = (real[:, None] + 1j * (imaginary + 0.01 * gap)).ravel()
+    step = np.full(len(roots), np.inf, dtype=complex)
     width = np.sqrt(SAME_EXPONENT)
     for number in range(NEWTON_STEPS):
         if number and number % 4 == 0:  # those that go the same way from now on
-            here = (np.abs(found.real - 0.5 * top) < 0.5 * top + gap) & (np.abs(found.imag) < height + gap)
-            found = np.unique(np.round(found[here] / width)) * width
-        matrices = system.at(found + np.array([[0.0], [width], [-width]]))
+            here = (np.abs(roots.real - 0.5 * top) < 0.5 * top + gap) & (np.abs(roots.imag) < height + gap)
+            roots = np.unique(np.round(roots[here] / width)) * width
+        matrices = system.at(roots + np.array([[0.0], [width], [-width]]))
         sizes = np.abs(matrices[0]).max(axis=2, keepdims=True)
         sizes[sizes < SAME_EXPONENT] = 1.0  # derivatives of λ = 0
         here, above, below = np.linalg.det(matrices / sizes)
@@ -139,15 +139,15 @@ def corner_exponents(
             step = -2 * width * here / (above - below)
             step = step * np.minimum(1.0, 0.5 * gap / np.abs(step))
         step[~np.isfinite(step)] = 0.0
-        found = found + step
+        roots = roots + step
         if number % 4 == 3 and (np.abs(step) < SAME_EXPONENT).all():
             break
-    settled = (np.abs(step) < SAME_EXPONENT) & (found.real > SAME_EXPONENT) & (found.real <= top)
-    found = found[settled & (found.imag > -SAME_EXPONENT)]
-    found = np.where(np.abs(found.imag) < SAME_EXPONENT, found.real, found)
-    found = found[np.abs(found - np.round(found.real)) > np.sqrt(SAME_EXPONENT)]  # double zeros are known less well
+    settled = (np.abs(step) < SAME_EXPONENT) & (roots.real > SAME_EXPONENT) & (roots.real <= top)
+    roots = roots[settled & (roots.imag > -SAME_EXPONENT)]
+    roots = np.where(np.abs(roots.imag) < SAME_EXPONENT, roots.real, roots)
+    roots = roots[np.abs(roots - np.round(roots.real)) > np.sqrt(SAME_EXPONENT)]  # double zeros are known less well
     chosen: list[complex] = []
-    for one in found[np.argsort(found.real)]:
+    for one in roots[np.argsort(roots.real)]:
         if all(abs(one - other) > 10 * SAME_EXPONENT for other in chosen):
             chosen += [one, one.conjugate()] if one.imag else [one]
     return np.array(chosen, dtype=complex)
@@ -211,12 +211,12 @@ def _system(model: PotentialModel) -> list[tuple[list[PowerSum], int]]:
         ([], [(-one, power, zero)], []),
         ([(-one, zero, power)], [], []),
     ]
-    found: list[tuple[list[PowerSum], int]] = []
+    solutions: list[tuple[list[PowerSum], int]] = []
     for (plus, minus, pressure), turn in zip(both, (1, -1, 1, -1), strict=True):
         u: PowerSum = [(c / 2, a, b) for c, a, b in (*plus, *minus)]
         v: PowerSum = [(c / 2j, a, b) for c, a, b in plus] + [(-c / 2j, a, b) for c, a, b in minus]
-        found.append(([u, v, pressure], turn))
-    return found
+        solutions.append(([u, v, pressure], turn))
+    return solutions
 
 
 def _derived(terms: PowerSum, index: MultiIndex) -> PowerSum:

@@ -113,7 +113,7 @@ def plane_boundary(
 
 def assembled_boundary(domain: PlaneSet, segments: list[BoundarySegment], form: CanonicalForm) -> PlaneBoundary | str:
     """Segments that follow each other, joined to closed curves with their corners; a reason where they do not."""
-    ends = np.array([form.to(segment.place(np.array([0.0, 1.0]))) for segment in segments])
+    ends = np.array([form.to(segment.points(np.array([0.0, 1.0]))) for segment in segments])
     size = float(np.ptp(ends.reshape(-1, 2), axis=0).max() + max(p.length for p in segments))
     follower = []
     for k in range(len(segments)):
@@ -143,7 +143,7 @@ def _assembled(
             return "the boundary does not close"
         loops.append(chain)
     unit = (np.arange(64) + 0.5) / 64
-    outlines = [np.concatenate([form.to(segments[k].place(unit)) for k in chain]) for chain in loops]
+    outlines = [np.concatenate([form.to(segments[k].points(unit)) for k in chain]) for chain in loops]
     areas = [_area(outline) for outline in outlines]
     outer = int(np.argmax(areas))
     if sum(area > 0 for area in areas) != 1:
@@ -155,10 +155,10 @@ def _assembled(
     corners: list[SingularCorner] = []
     starts, stops = [-1] * len(segments), [-1] * len(segments)
     for k, then in enumerate(follower):
-        found = _singular(domain, segments[k], segments[then], form, size, home[k])
-        if found is not None:
+        corner = _singular(domain, segments[k], segments[then], form, size, home[k])
+        if corner is not None:
             stops[k] = starts[then] = len(corners)
-            corners.append(found)
+            corners.append(corner)
     made = tuple(replace(segment, corners=(starts[k], stops[k]), loop=home[k]) for k, segment in enumerate(segments))
     holes = []
     for outline in outlines[1:]:
@@ -197,7 +197,7 @@ def _singular(
     angle = np.pi - turn
     half = 0.5 * angle
     inward = np.array([out[0] * np.cos(half) - out[1] * np.sin(half), out[0] * np.sin(half) + out[1] * np.cos(half)])
-    point = form.to(leaving.place(np.array([0.0])))[0]
+    point = form.to(leaving.points(np.array([0.0])))[0]
     steps = size * np.geomspace(1e-3, 1.0, 60)
     ray = form.back(point - steps[:, None] * inward)
     hit = np.flatnonzero(domain.contains(ray))

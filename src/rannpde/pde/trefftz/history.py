@@ -26,10 +26,10 @@ class TrefftzHistory:
 
     def lines(self) -> list[str]:
         """For the report."""
-        found = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        texts = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.bound is not None:
-            found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
-        return found
+            texts.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
+        return texts
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""

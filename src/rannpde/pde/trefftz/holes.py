@@ -73,22 +73,22 @@ def image_degree(law: PlaneLaw) -> int:
 
 def hole_columns(law: PlaneLaw, families: Sequence[FeatureFamily]) -> dict[int, Array]:
     """Hole → the columns (C,) of its multipoles beyond dipoles, which hardly reach other boundaries."""
-    found, start = {}, 0
+    columns, start = {}, 0
     for family in families:
         base = family.base if isinstance(family, GoursatFamily) else family
         if isinstance(base, LaurentFamily):
             parts = start + np.arange(family.columns).reshape(-1, base.functions)
             away = [float(np.linalg.norm(middle - base.centre)) for middle, _, _ in law.boundary.holes]
-            found[int(np.argmin(away))] = parts[:, 1:].ravel()
+            columns[int(np.argmin(away))] = parts[:, 1:].ravel()
         start += family.columns
-    return {hole: own for hole, own in found.items() if len(own)}
+    return {hole: own for hole, own in columns.items() if len(own)}
 
 
 def hole_rows(law: PlaneLaw, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:
     """Hole → the rows (R,) of its conditions, where rows follow each other as conditions do."""
     groups = np.concatenate([condition.groups for condition in conditions]).astype(int) - len(law.boundary.corners)
-    found: dict[int, list[Array]] = {}
+    blocks: dict[int, list[Array]] = {}
     for number, segment in enumerate(law.boundary.segments):
         if segment.loop:
-            found.setdefault(segment.loop - 1, []).append(np.flatnonzero(groups == number))
-    return {hole: np.concatenate(rows) for hole, rows in found.items()}
+            blocks.setdefault(segment.loop - 1, []).append(np.flatnonzero(groups == number))
+    return {hole: np.concatenate(rows) for hole, rows in blocks.items()}

@@ -31,12 +31,12 @@ def layer_directions(law: PlaneLaw, count: int, rng: np.random.Generator) -> Arr
     ends = np.unique(np.round(np.array(turns), 12))  # sides that are parallel have one normal
     if len(ends) < 2:
         return (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
-    found = []
+    angles = []
     for low, high in zip(ends, [*ends[1:], ends[0] + 2 * np.pi], strict=True):
         own = ceil(count / len(ends))
-        place = np.pi * (np.arange(own) + rng.uniform(0, 1, own)) / own
-        found.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(place))
-    return np.concatenate(found)
+        phases = np.pi * (np.arange(own) + rng.uniform(0, 1, own)) / own
+        angles.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(phases))
+    return np.concatenate(angles)
 
 
 def side_frequencies(law: PlaneLaw, resolution: PlaneResolution) -> list[Array]:

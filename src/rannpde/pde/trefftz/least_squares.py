@@ -116,8 +116,8 @@ class Householder:
     def triangle(self) -> Array:
         """The triangular factor (N, N), with rows of zeros where there are fewer rows than columns."""
         rows, columns = self.reflections.shape
-        found = np.triu(self.reflections[:columns])
-        return found if rows >= columns else np.pad(found, ((0, columns - rows), (0, 0)))
+        upper = np.triu(self.reflections[:columns])
+        return upper if rows >= columns else np.pad(upper, ((0, columns - rows), (0, 0)))
 
     @property
     def orthonormal(self) -> Array:

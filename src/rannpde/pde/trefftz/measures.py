@@ -56,39 +56,39 @@ class WallMeasures:
 
     def derivative(self, points: Array, index: MultiIndex) -> Array:
         """∂^index (M,)."""
-        found = np.empty(len(points))
+        values = np.empty(len(points))
         per_point = 8 * self.nodes * len(self.axes)
         for rows in row_blocks(len(points), block_rows(per_point)):
             checkpoint()
-            found[rows] = self._block(points[rows], index)
-        return found
+            values[rows] = self._block(points[rows], index)
+        return values
 
     def _block(self, points: Array, index: MultiIndex) -> Array:
         space = points[:, 1:] if self.timed else points
         time = points[:, 0] - self.start if self.timed else np.full(len(points), inf)
         clock, orders = (index[0], index[1:]) if self.timed else (0, index)
         still = not any(index)
-        found = np.full(len(points), float(self.origin) if still else 0.0)
+        values = np.full(len(points), float(self.origin) if still else 0.0)
         begun = time > 0
-        found[~begun] += self.initial if still else 0.0
+        values[~begun] += self.initial if still else 0.0
         if still:
-            begun &= ~self._on_walls(space, time, found)
+            begun &= ~self._on_walls(space, time, values)
         now, x = time[begun], space[begun]
         total = self._survived(now, x, clock, orders) if self.initial else np.zeros(len(x))
         for axis, walls in enumerate(self.axes):
             if any(np.isfinite(value) and value for value in (walls.low, walls.high)):
                 total += self._part(axis, now, x, clock, orders)
-        found[begun] += total
-        return found
+        values[begun] += total
+        return values
 
-    def _on_walls(self, x: Array, time: Array, found: Array) -> Array:
-        """Which points are on walls (M,); found : gets their values, at edges those of the last axis."""
+    def _on_walls(self, x: Array, time: Array, values: Array) -> Array:
+        """Which points are on walls (M,); values : gets theirs, at edges those of the last axis."""
         every = np.zeros(len(x), dtype=bool)
         for axis, walls in enumerate(self.axes):
-            for place, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
-                rounding = 2 * np.finfo(float).eps * max(abs(place), walls.length)
-                here = (np.abs(x[:, axis] - place) <= rounding) & (time > 0) & np.isfinite(value)
-                found[here] = self.origin + value
+            for position, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
+                rounding = 2 * np.finfo(float).eps * max(abs(position), walls.length)
+                here = (np.abs(x[:, axis] - position) <= rounding) & (time > 0) & np.isfinite(value)
+                values[here] = self.origin + value
                 every |= here
         return every
 

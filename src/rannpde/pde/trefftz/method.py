@@ -89,9 +89,9 @@ class Trefftz:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
-        found = outside_the_method(problem)
-        if found:
-            return tuple(found)
+        reasons = outside_the_method(problem)
+        if reasons:
+            return tuple(reasons)
         if isinstance(problem.domain, SpaceTime):
             modal = modal_problem(problem)
             return (modal,) if isinstance(modal, str) else ()
@@ -161,14 +161,14 @@ class Trefftz:
         discretisation = _discretisation(problem, setting, tol, tuning, parts)
         defect = sum(part.defect * part.gain for cell in parts for part in cell)
         with one_thread():
-            found = AdaptiveTrefftz(problem, discretisation, defect, tol, monitor, tuning).run(rng)
-            network, bound = found.network, None
+            result = AdaptiveTrefftz(problem, discretisation, defect, tol, monitor, tuning).run(rng)
+            network, bound = result.network, None
             if isinstance(setting, TrefftzSetting) and _bounded(problem, setting):
                 assert isinstance(network, TrefftzNetwork)
                 assert setting.boundary is not None
-                count = 2 * found.best.rows
+                count = 2 * result.best.rows
                 bound = maximum_bound(problem, network, setting.boundary, setting.form, parts[0][0], count)
-        return judged_solution(problem, found, bound, tol, described(network), monitor, why, self.name)
+        return judged_solution(problem, result, bound, tol, described(network), monitor, why, self.name)
 
 
 @lru_cache(maxsize=1)
@@ -234,13 +234,13 @@ def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
-    found = []
+    reasons = []
     if form.kappa < 0 and form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max()) > 20:
-        found.append("layers are thinner than its features in space resolve")
+        reasons.append("layers are thinner than its features in space resolve")
     edges = np.abs(problem.domain.creases.directions) > 1 - COMPUTED
     if edges.any(axis=1).all() and edges.any(axis=0).sum() > 1:
-        found.append("re-entrant edges along different axes meet, and no feature is singular as solutions are there")
-    return tuple(found)
+        reasons.append("re-entrant edges along different axes meet, and no feature is singular as solutions are there")
+    return tuple(reasons)
 
 
 def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
@@ -267,8 +267,8 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
 
     def result(end: Status, detail: str) -> Solution:
         assert best is not None
-        found = replace(best, iterations=tuple(done), status=end, detail=detail)
-        return judged_solution(problem, found, bound, tol, described(found.network), monitor, why, name)
+        outcome = replace(best, iterations=tuple(done), status=end, detail=detail)
+        return judged_solution(problem, outcome, bound, tol, described(outcome.network), monitor, why, name)
 
     for number, now in enumerate(modal_solution(modal, tol, rng), start=1):
         columns = sum(now.network.widths)
@@ -294,8 +294,8 @@ def _varying(
 ) -> Solution:
     """By the solutions of the equation in cells, joined by least squares."""
 
-    def made(found: TrefftzResult) -> Solution:
-        return judged_solution(problem, found, None, tol, described(found.network), monitor, why, name)
+    def made(result: TrefftzResult) -> Solution:
+        return judged_solution(problem, result, None, tol, described(result.network), monitor, why, name)
 
     with one_thread():
         try:
@@ -321,5 +321,5 @@ def _measured(
     status, detail = Status.STALLED, "integrals of the measures of the walls converge slowly"
     if error <= tol * scale:
         status, detail = Status.CONVERGED, "integrals of the measures of the walls are exact to the tolerance"
-    found = TrefftzResult(network, record, (record,), status, detail, scale)
-    return judged_solution(problem, found, error, tol, "harmonic measures of the walls", monitor, why, name)
+    result = TrefftzResult(network, record, (record,), status, detail, scale)
+    return judged_solution(problem, result, error, tol, "harmonic measures of the walls", monitor, why, name)

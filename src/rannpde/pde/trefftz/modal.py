@@ -50,13 +50,13 @@ class ModalPart:
 
     def derived(self, order: int) -> list[ModalPart]:
         """∂_t^order, as parts."""
-        found = []
+        parts = []
         for k in range(min(order, self.power) + 1):  # Leibniz
             falls = factorial(self.power) // factorial(self.power - k)
             share = falls * factorial(order) // (factorial(k) * factorial(order - k))
             weights = share * self.weights * (self.rates ** (order - k))[:, None]
-            found.append(ModalPart(self.rates, weights, self.power - k, self.axes))
-        return found
+            parts.append(ModalPart(self.rates, weights, self.power - k, self.axes))
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,32 +82,32 @@ class ModalNetwork:
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, fields): exponentials are computed once for all of them."""
-        found = {
+        totals = {
             index: np.stack([one.derivative(points, index) for one in self.stationary], axis=1) for index in indices
         }
         for part in self.parts:
             if part.axes is not None and isinstance(self.modes, BoxModes):
-                self._add_separated(self.modes, part, points, found)
+                self._add_separated(self.modes, part, points, totals)
             else:
-                self._add(part, points, found)
-        return found
+                self._add(part, points, totals)
+        return totals
 
     def _add_separated(
-        self, modes: BoxModes, part: ModalPart, points: Array, found: Mapping[MultiIndex, Array]
+        self, modes: BoxModes, part: ModalPart, points: Array, totals: Mapping[MultiIndex, Array]
     ) -> None:
         time = points[:, 0] - self.start
         factors = [np.exp(time[:, None] * rates) for rates in part.axes or ()]
-        for index, total in found.items():
+        for index, total in totals.items():
             for one in part.derived(index[0]):
                 own = modes.separated(points[:, 1:], index[1:], factors, one.weights)
                 total += own * time[:, None] ** one.power if one.power else own
 
-    def _add(self, part: ModalPart, points: Array, found: Mapping[MultiIndex, Array]) -> None:
+    def _add(self, part: ModalPart, points: Array, totals: Mapping[MultiIndex, Array]) -> None:
         time, chosen = points[:, 0] - self.start, part.chosen
         for rows in self.modes.blocks(len(points), len(chosen)):
             now = time[rows, None]
             waves = np.exp(now * part.rates[chosen])
-            for index, total in found.items():
+            for index, total in totals.items():
                 columns = self.modes.columns(points[rows, 1:], index[1:], chosen)
                 for one in part.derived(index[0]):
                     for field, weights in enumerate(one.weights[chosen].T):
@@ -148,16 +148,16 @@ def additive(modes: SpatialModes, rates: Array) -> tuple[Array, ...] | None:
     """The rates of each axis whose sums the rates (N,) on a box are; None where they are none."""
     if not isinstance(modes, BoxModes):
         return None
-    grid, found = rates.reshape(modes.shape), []
+    grid, axes = rates.reshape(modes.shape), []
     first = grid.ravel()[0]
     for axis in range(grid.ndim):
         along = grid[tuple(slice(None) if k == axis else 0 for k in range(grid.ndim))]
-        found.append(along - first * (axis > 0))
-    total: Array = found[0]
-    for own in found[1:]:
+        axes.append(along - first * (axis > 0))
+    total: Array = axes[0]
+    for own in axes[1:]:
         total = np.add.outer(total, own)
     size = float(np.abs(rates).max(initial=0.0))
-    return tuple(found) if np.abs(total - grid).max(initial=0.0) <= MODAL_ROUNDING * size else None
+    return tuple(axes) if np.abs(total - grid).max(initial=0.0) <= MODAL_ROUNDING * size else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ class ModalFlow:
             steady[plain] = -np.linalg.solve(self.matrices[plain], load[plain][:, :, None])[:, :, 0]
             growing[loaded[singular]] = load[loaded[singular]]
         left = initial - steady
-        found = []
+        parts = []
         shares = self.vectors * np.einsum("njk,nk->nj", self.inverse, left)[:, None, :]  # (N, component, eigenvalue)
         for j in range(size):
             rates, weights = self.rates[j], shares[:, fields, j]
@@ -211,16 +211,16 @@ class ModalFlow:
                 upper = np.where(rates.imag > 0, 2.0, np.where(rates.imag < 0, 0.0, 1.0))
                 weights = weights * upper[:, None]
             if np.abs(weights).max(initial=0.0) > 0:
-                found.append(ModalPart(rates, weights, 0, additive(modes, rates)))
+                parts.append(ModalPart(rates, weights, 0, additive(modes, rates)))
         rest = self.matrices - self.rates[0][:, None, None] * np.eye(size)
         linear = np.where(self.double[:, None], np.einsum("njk,nk->nj", rest, left), 0.0)
         if np.abs(linear).max(initial=0.0) > 0:
-            found.append(ModalPart(self.rates[0], linear[:, fields], 1))
+            parts.append(ModalPart(self.rates[0], linear[:, fields], 1))
         for power, weights in ((0, steady), (1, growing)):
             if np.abs(weights[:, fields]).max(initial=0.0) > 0:
                 zero = np.zeros(len(weights))
-                found.append(ModalPart(zero, weights[:, fields], power, additive(modes, zero)))
-        return found
+                parts.append(ModalPart(zero, weights[:, fields], power, additive(modes, zero)))
+        return parts
 
     def defective_load(self, load: Array) -> bool:
         """Whether a load acts on a singular matrix of several components, which has no closed form here."""
@@ -257,6 +257,6 @@ def unpack_modes(kind: str, arrays: Mapping[str, Array]) -> SpatialModes:
         return DiscModes(np.array([x, y]), radius, arrays["orders"].astype(int), arrays["zeros"])
 
     makers: dict[str, Any] = {"box": box, "disc": disc}
-    found = choose("eigenfunctions", kind, makers)()
-    assert isinstance(found, SpatialModes)
-    return found
+    modes = choose("eigenfunctions", kind, makers)()
+    assert isinstance(modes, SpatialModes)
+    return modes

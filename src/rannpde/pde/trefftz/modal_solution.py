@@ -59,19 +59,19 @@ def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) ->
         small = size < tol / modes.count  # all of them together are far below the tolerance
         outer, dropped = modes.edge, np.linalg.norm(initial[small], axis=0)
         initial[small], load[small] = 0.0, 0.0
-        modes, kept = modes.trimmed(~small)
-        initial, load = initial[kept], load[kept]
+        modes, numbers = modes.trimmed(~small)
+        initial, load = initial[numbers], load[numbers]
         flow = ModalFlow.of(given.matrices(modes))
         if flow.defective_load(load):
             return
         parts = flow.parts(initial, load, modes, given.shown)
         network = ModalNetwork(modes, tuple(parts), lift, given.domain.time[0], given.domain.dim)
         amplification = flow.amplification(duration, given.shown)
-        found = _judged(
+        result = _judged(
             given, network, flow, (fresh, wanted, load_wanted), (initial, load), inside, amplification, (outer, dropped)
         )
-        bound = None if found.bound is None else found.bound + quadrature
-        yield replace(found, estimate=found.estimate + quadrature / found.scale, bound=bound)
+        bound = None if result.bound is None else result.bound + quadrature
+        yield replace(result, estimate=result.estimate + quadrature / result.scale, bound=bound)
 
 
 def _judged(
@@ -79,7 +79,7 @@ def _judged(
     network: ModalNetwork,
     flow: ModalFlow,
     fresh: tuple[Array, Array, Array],
-    found: tuple[Array, Array],
+    coefficients: tuple[Array, Array],
     inside: Array,
     amplification: Array,
     omitted: tuple[float, Array],
@@ -91,8 +91,8 @@ def _judged(
     points, wanted, load_wanted = fresh
     modes, duration = network.modes, given.domain.time[1] - given.domain.time[0]
     still = (0,) * points.shape[1]
-    left = modes.plain(points, still, found[0]) - wanted
-    unloaded = modes.plain(points, still, found[1]) - load_wanted
+    left = modes.plain(points, still, coefficients[0]) - wanted
+    unloaded = modes.plain(points, still, coefficients[1]) - load_wanted
     scale = float(np.sqrt(np.mean(np.square(network(inside)), axis=0)).max()) or 1.0
     # a load of the modes that are left out acts for the time in which these forget it
     outer, dropped = omitted
@@ -104,7 +104,7 @@ def _judged(
         initial_errors = np.sqrt(np.square(initial_errors) * -np.expm1(-rate) / rate + rest)
     errors = initial_errors + acting * np.sqrt(np.mean(np.square(unloaded), axis=0))
     turning = float(np.abs(flow.rates.imag).max(initial=0.0)) if np.iscomplexobj(flow.rates) else 0.0
-    size = np.abs(found[0]).max(axis=0)
+    size = np.abs(coefficients[0]).max(axis=0)
     rounding = np.finfo(float).eps * (1 + turning * duration) * float(size @ amplification) / scale
     rounding /= np.sqrt(given.domain.space.measure)
     estimate = float(errors @ amplification) / scale + rounding

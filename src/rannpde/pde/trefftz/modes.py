@@ -54,10 +54,10 @@ class SpatialModes(ABC):
 
     def plain(self, points: Array, index: MultiIndex, weights: Array) -> Array:
         """Σ_j weights_j ∂^index φ_j (M, fields)."""
-        found = np.empty((len(points), weights.shape[1]))
+        sums = np.empty((len(points), weights.shape[1]))
         for rows in self.blocks(len(points), self.count):
-            found[rows] = self.columns(points[rows], index) @ weights
-        return found
+            sums[rows] = self.columns(points[rows], index) @ weights
+        return sums
 
     @staticmethod
     def blocks(rows: int, columns: int) -> Iterator[slice]:

@@ -56,12 +56,12 @@ class MultipoleFamily(CanonicalFamily):
             return np.asarray(turn * (z[:, None] / self.radius) ** powers * falling / self.radius**total)
         inverse = self.radius / z
         rising = np.prod([-(orders + j) for j in range(total)], axis=0) if total else np.ones(len(orders))
-        found = turn * inverse[:, None] ** (orders + total) * rising / self.radius**total
+        values = turn * inverse[:, None] ** (orders + total) * rising / self.radius**total
         if total:
-            found[:, 0] = turn * (-1) ** (total - 1) * factorial(total - 1) / z**total
+            values[:, 0] = turn * (-1) ** (total - 1) * factorial(total - 1) / z**total
         else:
-            found[:, 0] = np.log(np.abs(z) / self.radius)
-        return np.asarray(found)
+            values[:, 0] = np.log(np.abs(z) / self.radius)
+        return np.asarray(values)
 
     def _waves(self, z: Array, index: MultiIndex, orders: Array) -> Array:
         k, r, turn = self.form.wave_number, np.abs(z), z / np.maximum(np.abs(z), 1e-300)
@@ -109,13 +109,13 @@ class MultipoleFamily(CanonicalFamily):
 def ladder(index: MultiIndex) -> tuple[tuple[int, int, complex], ...]:
     """∂_x^a ∂_y^b in powers of D± = ∂_x ± i ∂_y: (power of D+, power of D-, weight)."""
     a, b = index
-    found: dict[tuple[int, int], complex] = {}
+    weights: dict[tuple[int, int], complex] = {}
     for j in range(a + 1):
         for i in range(b + 1):
             key = (j + i, a - j + b - i)
             weight = comb(a, j) * comb(b, i) * (-1) ** (b - i) / (2**a * (2j) ** b)
-            found[key] = found.get(key, 0.0) + weight
-    return tuple((up, down, weight) for (up, down), weight in found.items())
+            weights[key] = weights.get(key, 0.0) + weight
+    return tuple((up, down, weight) for (up, down), weight in weights.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class AngleFamily(CanonicalFamily):
         return len(self.corners)
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        found = np.zeros((len(points), self.columns))
+        values = np.zeros((len(points), self.columns))
         for number, corner in enumerate(self.corners):
             radial = MultipoleFamily(self.form, corner, 1.0, 0, True, float(self.offsets[number]))
             z = (points - corner) @ np.array([1.0, 1j])
@@ -148,8 +148,8 @@ class AngleFamily(CanonicalFamily):
                 weight = comb(index[0], first) * comb(index[1], second)
                 rest = (index[0] - first, index[1] - second)
                 turn = _angle(z, out, (first, second), float(self.cuts[number]))
-                found[:, number] += weight * turn * radial.canonical(points, rest)[:, 0]
-        return found
+                values[:, number] += weight * turn * radial.canonical(points, rest)[:, 0]
+        return values
 
 
 def _angle(z: Array, out: complex, index: MultiIndex, cut: float) -> Array:

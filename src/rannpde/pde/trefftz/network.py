@@ -43,26 +43,26 @@ class TrefftzNetwork:
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, fields): features are evaluated once for all of one order."""
-        found = {i: np.stack([part.derivative(points, i) for part in self.parts], axis=1) for i in indices}
+        totals = {i: np.stack([part.derivative(points, i) for part in self.parts], axis=1) for i in indices}
         ends = np.cumsum([0, *self.widths])
         for family, start, stop in zip(self.families, ends[:-1], ends[1:], strict=True):
             for rows in row_blocks(len(points), family.rows_at_once):
-                own = family.several(points[rows], list(found), self.weights[start:stop])
-                for total, one in zip(found.values(), own, strict=True):
+                own = family.several(points[rows], list(totals), self.weights[start:stop])
+                for total, one in zip(totals.values(), own, strict=True):
                     total[rows] += one
-        return found
+        return totals
 
     def pole_distances(self, points: Array) -> Array:
         """The distance (M,) of points (M, n) from the nearest pole of a feature; infinite where there are none."""
-        places = [np.empty((0, self.dim))]
+        arrays = [np.empty((0, self.dim))]
         for family in self.families:
             images = family.group.images if isinstance(family, SymmetricFamily) else []
             base: Any = family
             while hasattr(base, "base"):
                 base = base.base
             own = [self.form.back(getattr(base, name)) for name in ("poles", "sources") if hasattr(base, name)]
-            places += own + [image.points(one) for image, _ in images[1:] for one in own]
-        poles = np.concatenate(places)
+            arrays += own + [image.points(one) for image, _ in images[1:] for one in own]
+        poles = np.concatenate(arrays)
         if not len(poles):
             return np.full(len(points), np.inf)
         return np.array([np.linalg.norm(poles - point, axis=1).min() for point in points])

@@ -49,13 +49,13 @@ class LinearEquation:
 
 def linear_equations(problem: Problem) -> tuple[LinearEquation, ...] | str:
     """The equations of a problem with constant coefficients, or the reason why they are not such."""
-    found = []
+    equations = []
     for name, expression in problem.expressions.items():
         one = linear_equation(name, expression)
         if isinstance(one, str):
             return one
-        found.append(one)
-    return tuple(found)
+        equations.append(one)
+    return tuple(equations)
 
 
 def linear_equation(name: str, expression: Expression) -> LinearEquation | str:
@@ -126,19 +126,19 @@ class CanonicalForm:
         ∂_{x_i} is Σ_j matrix_ji (∂_{y_j} - drift_j).
         """
         still = (0,) * self.dim
-        found: dict[MultiIndex, float] = {still: 1.0}
+        terms: dict[MultiIndex, float] = {still: 1.0}
         for axis, order in enumerate(index):
             for _ in range(order):
                 grown: dict[MultiIndex, float] = {}
-                for beta, value in found.items():
+                for beta, value in terms.items():
                     for j, slope in enumerate(self.matrix[:, axis]):
                         if slope:
                             raised = tuple(b + (k == j) for k, b in enumerate(beta))
                             grown[raised] = grown.get(raised, 0.0) + value * slope
                             if self.drift[j]:
                                 grown[beta] = grown.get(beta, 0.0) - value * slope * self.drift[j]
-                found = grown
-        return found
+                terms = grown
+        return terms
 
 
 def canonical_form(symbol: Symbol, origin: Array) -> CanonicalForm | None:

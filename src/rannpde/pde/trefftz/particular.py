@@ -63,7 +63,7 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     box = problem.domain.bounds
     lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
     gain = 1 / lattice[1]
-    points = _looked_at(problem)
+    points = _check_points(problem)
     wanted = equation.source(problem.vocabulary.symbols, points)
     if not np.isfinite(wanted).all():
         raise NoParticular("the source is not finite")
@@ -73,8 +73,8 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     return _fourier(problem, equation, symbol, tol, points, wanted)
 
 
-def _looked_at(problem: Problem) -> Array:
-    """Where a fit of the source is judged: everywhere, and where the data vary, which may be in a very small place."""
+def _check_points(problem: Problem) -> Array:
+    """Points at which a fit of the source is judged: of the whole domain, and more where the data vary fast."""
     points = problem.domain.sample(400, rng=12)
     if problem.variation is None:
         return points
@@ -116,22 +116,22 @@ def _polynomials(problem: Problem, equations: Sequence[LinearEquation]) -> list[
     whole = matrix.reshape(rhs.size, -1)
     sizes = np.linalg.norm(whole, axis=0)
     sizes[sizes == 0] = 1.0
-    found = (np.linalg.lstsq(whole / sizes, rhs.ravel(), rcond=1e-14)[0] / sizes).reshape(len(fields), -1)
-    return [PolynomialPart(np.array(powers, dtype=float), own, origin, length) for own in found]
+    coefficients = (np.linalg.lstsq(whole / sizes, rhs.ravel(), rcond=1e-14)[0] / sizes).reshape(len(fields), -1)
+    return [PolynomialPart(np.array(powers, dtype=float), own, origin, length) for own in coefficients]
 
 
 def _exact_polynomials(
     problem: Problem, equations: Sequence[LinearEquation], points: Array, wanted: Sequence[Array]
 ) -> tuple[list[PolynomialPart], float] | None:
     """Polynomials that satisfy all equations at points (M, n) up to rounding, and what they miss."""
-    found = _polynomials(problem, equations)
-    if found is None:
+    polynomials = _polynomials(problem, equations)
+    if polynomials is None:
         return None
     missed = 0.0
     for one, values in zip(equations, wanted, strict=True):
-        parts = [_applied(found[problem.fields.index(name)], own, points) for name, own in one.symbols.items()]
+        parts = [_applied(polynomials[problem.fields.index(name)], own, points) for name, own in one.symbols.items()]
         missed = max(missed, float(np.abs(np.sum(parts, axis=0) - values).max()))
-    return (found, missed) if missed <= 1e-11 * max(float(np.abs(values).max()) for values in wanted) else None
+    return (polynomials, missed) if missed <= 1e-11 * max(float(np.abs(values).max()) for values in wanted) else None
 
 
 def _powers(n: int, degree: int) -> list[MultiIndex]:
@@ -159,7 +159,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
     if all(one.load == 0 for one in equations):
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
-    box, points = problem.domain.bounds, _looked_at(problem)
+    box, points = problem.domain.bounds, _check_points(problem)
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
     exact = _exact_polynomials(problem, equations, points, wanted)
     if exact is not None:
@@ -179,12 +179,12 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         solved = np.linalg.solve(matrices, np.array(sides).T[:, :, None])[:, :, 0]
         gain = _gain(matrices)
         shape = [len(omega) for omega in frequencies]
-        found = [
+        solutions = [
             Particular(FourierPart(frequencies, solved[:, k].reshape(shape), box.mean(axis=1)), defect * (k == 0), gain)
             for k in range(len(fields))
         ]
         if best is None or defect < best[0].defect:
-            best = found
+            best = solutions
         if defect <= EXTENSION_ROUNDING * max(float(np.abs(w).max()) for w in wanted):
             break
     assert best is not None
@@ -234,10 +234,10 @@ def _fourier(
         defect = float(
             np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - wanted).max()
         )
-        found = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
+        solution = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
         if best is None or defect < best.defect:
-            best = found
-        if defect <= EXTENSION_ROUNDING * size or (best.defect < 1e-9 * size and found is not best):
+            best = solution
+        if defect <= EXTENSION_ROUNDING * size or (best.defect < 1e-9 * size and solution is not best):
             break
     assert best is not None
     if best.defect > 0.1 * max(tol, EXTENSION_ROUNDING) * size and best.defect > 1e-4 * size:
@@ -261,9 +261,9 @@ def _fitted(matrices: list[Array], values: Array) -> Array:
     return image
 
 
-def _trimmed(found: Particular) -> Particular:
+def _trimmed(solution: Particular) -> Particular:
     """Without the frequencies at the ends of the axes that carry nothing."""
-    part = found.part
+    part = solution.part
     assert isinstance(part, FourierPart)
     sizes, axes = np.abs(part.coefficients), []
     keep = sizes.max() * 1e-17
@@ -271,5 +271,5 @@ def _trimmed(found: Particular) -> Particular:
         others = tuple(k for k in range(sizes.ndim) if k != axis)
         axes.append(np.flatnonzero(sizes.max(axis=others) > keep))
     chosen = reduce(lambda c, pair: np.take(c, pair[1], axis=pair[0]), enumerate(axes), part.coefficients)
-    frequencies = tuple(omega[kept] for omega, kept in zip(part.frequencies, axes, strict=True))
-    return Particular(FourierPart(frequencies, chosen, part.origin), found.defect, found.gain)
+    frequencies = tuple(omega[numbers] for omega, numbers in zip(part.frequencies, axes, strict=True))
+    return Particular(FourierPart(frequencies, chosen, part.origin), solution.defect, solution.gain)

@@ -51,7 +51,7 @@ class FourierPart:
 
     def derivative(self, points: Array, index: MultiIndex) -> Array:
         """∂^index (M,)."""
-        found = np.empty(len(points))
+        values = np.empty(len(points))
         size = int(np.prod(self.coefficients.shape[1:])) or 1
         step = max(1, 4_000_000 // size)
         for start in range(0, len(points), step):
@@ -63,8 +63,8 @@ class FourierPart:
             partial = np.tensordot(waves[0], self.coefficients, axes=(1, 0))
             for wave in waves[1:]:
                 partial = np.einsum("mk,mk...->m...", wave, partial)
-            found[start : start + step] = partial.real
-        return found
+            values[start : start + step] = partial.real
+        return values
 
     def pack(self) -> dict[str, Array]:
         axes = {f"omega{k}": omega for k, omega in enumerate(self.frequencies)}

@@ -72,7 +72,7 @@ def segment_points(
         ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
         width = 1 / law.form.wave_number if layered else 0.0
         units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, segment, shift, width)
-        points = segment.place(units)
+        points = segment.points(units)
         weights = np.sqrt(cell_lengths(segment, units) / total)
         scales, groups = np.full(len(units), law.boundary.radius), np.full(len(units), number)
         groups = groups + len(law.boundary.corners)
@@ -105,9 +105,9 @@ def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
         slopes = segment.slopes(unit)
         speed = np.linalg.norm(slopes, axis=1)
         inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
-        here = law.form.to(segment.place(unit))[:, None] + depth[:, None] * inward[:, None]
+        here = law.form.to(segment.points(unit))[:, None] + depth[:, None] * inward[:, None]
         points.append(here.reshape(-1, 2))
         shares.append((cell_lengths(segment, unit)[:, None] * thick / area).ravel())
-    found = law.form.back(np.concatenate(points))
-    kept = law.domain.contains(found)
-    return found[kept], np.concatenate(shares)[kept]
+    candidates = law.form.back(np.concatenate(points))
+    inside = law.domain.contains(candidates)
+    return candidates[inside], np.concatenate(shares)[inside]

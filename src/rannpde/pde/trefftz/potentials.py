@@ -75,11 +75,11 @@ class PotentialFamily(FeatureFamily):
 
         def times(axis: int, a: int, b: int) -> Array:
             """∂^(a, b) of (x - o) h or (y - o) h."""
-            found = arrows[:, :, axis] * harmonic(a, b)
+            product = arrows[:, :, axis] * harmonic(a, b)
             order = (a, b)[axis]
             if order:
-                found = found + order * (harmonic(a - 1, b) if axis == 0 else harmonic(a, b - 1))
-            return found
+                product = product + order * (harmonic(a - 1, b) if axis == 0 else harmonic(a, b - 1))
+            return product
 
         a, b = index
         if self.model.system == "plate":

@@ -69,7 +69,7 @@ def plane_refined(
 
 def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, float]:
     """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
-    found = {}
+    degrees = {}
     for family, own in weights:
         if isinstance(family, SymmetricFamily):
             own = family.spread(own)
@@ -79,8 +79,8 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
         if isinstance(family, LaurentFamily):
             middles = [np.linalg.norm(hole[0] - family.centre) for hole in law.boundary.holes]
             sizes = np.abs(own).reshape(-1, family.functions).max(axis=0)
-            found[int(np.argmin(middles))] = degree_needed(sizes, target)
-    return found
+            degrees[int(np.argmin(middles))] = degree_needed(sizes, target)
+    return degrees
 
 
 def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:

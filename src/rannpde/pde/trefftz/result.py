@@ -30,7 +30,7 @@ from rannpde.pde.trefftz.symmetry import SymmetricFamily
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
 
 DENSE = 2048
-"""Points of a side at which given values are looked at again; where there are many conditions, fewer of each."""
+"""Points of a side at which given values are checked again; where there are many conditions, fewer of each."""
 
 FEATURE_NAMES: dict[type[FeatureFamily], str] = {
     ExponentialFamily: "exponentials",
@@ -76,7 +76,7 @@ def _counted(families: Iterable[FeatureFamily]) -> str:
 
 def judged_solution(
     problem: Problem,
-    found: TrefftzResult,
+    result: TrefftzResult,
     bound: float | None,
     tol: float,
     features: str,
@@ -84,9 +84,9 @@ def judged_solution(
     why: str,
     name: str,
 ) -> Solution:
-    """What the iteration found, unless conditions are missed between the points at which they were fitted."""
-    network = found.network
-    status, detail = found.status, found.detail
+    """The result of the iteration, unless conditions are missed between the points at which they were fitted."""
+    network = result.network
+    status, detail = result.status, result.detail
     judged = isinstance(network, ModalNetwork)  # walls hold exactly, and initial values were judged at fresh points
     checked = _given_values(problem) if status is Status.CONVERGED and not judged else []
     others = [term for term in problem.terms if term not in checked] if monitor.residuals else []
@@ -94,8 +94,8 @@ def judged_solution(
     points += _sampled(others, _each(INSIDE_POINTS, len(problem.terms)), rng=5)
     residuals = term_residuals([*checked, *others], network, problem.vocabulary, points)
     missed = _missed(problem, checked, points, residuals)
-    amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside
-    if missed * amplified > 10 * tol * found.scale:
+    amplified = result.best.estimate / max(result.best.boundary, 1e-300)  # of boundary errors, inside
+    if missed * amplified > 10 * tol * result.scale:
         status = Status.RESIDUAL_TOO_LARGE
         detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
     losses: dict[str, float] = {}
@@ -111,9 +111,9 @@ def judged_solution(
     held_out = held_out_residual(problem, network, count=count) if monitor.residuals else {}
     return Solution(
         problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-        estimate=found.best.estimate, held_out=held_out, losses=losses,
+        estimate=result.best.estimate, held_out=held_out, losses=losses,
         integrals={key: loss * measures[key] for key, loss in losses.items()},
-        history=TrefftzHistory(found.iterations, features, bound),
+        history=TrefftzHistory(result.iterations, features, bound),
         method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=monitor.elapsed,
     )  # fmt: skip
 
@@ -135,12 +135,12 @@ def _sampled(terms: Sequence[Term], count: int, **how: Any) -> list[Array]:
 
 def _given_values(problem: Problem) -> list[Term]:
     """The conditions that give values of fields, not of derivatives, on parts of the boundary."""
-    found = []
+    terms = []
     for term in problem.constraints:
         given = term.prescribed
         if term.region is not None and term.points is None and given is not None and not given[0].order:
-            found.append(term)
-    return found
+            terms.append(term)
+    return terms
 
 
 def _missed(problem: Problem, terms: Sequence[Term], points: Sequence[Array], residuals: Sequence[Array]) -> float:

@@ -174,7 +174,7 @@ def boundary_misses(network: object, conditions: Sequence[ConditionPoints], word
             errors[k] = residual / size
     weights = [condition.weights * condition.term.weight for condition in conditions]
     groups = [condition.groups for condition in conditions]
-    return Misses(*(np.concatenate(found) for found in (errors, weights, groups)))
+    return Misses(*(np.concatenate(parts) for parts in (errors, weights, groups)))
 
 
 def condition_residual(
@@ -246,10 +246,10 @@ def _indices(condition: ConditionPoints) -> list[MultiIndex]:
 
 def _alike(conditions: Sequence[ConditionPoints]) -> list[list[int]]:
     """The numbers of conditions that ask for the same derivatives, which are evaluated at all their points at once."""
-    found: dict[frozenset[MultiIndex], list[int]] = {}
+    alike: dict[frozenset[MultiIndex], list[int]] = {}
     for number, condition in enumerate(conditions):
-        found.setdefault(frozenset(_indices(condition)), []).append(number)
-    return list(found.values())
+        alike.setdefault(frozenset(_indices(condition)), []).append(number)
+    return list(alike.values())
 
 
 def _points(conditions: Sequence[ConditionPoints], own: Sequence[int]) -> tuple[Array, list[Array]]:

@@ -49,27 +49,27 @@ class RadiatingFeatures:
 
     def values(self, points: Array, index: MultiIndex) -> Array:
         """∂^index (M, N), complex, for orders of at most one."""
-        found = [
+        blocks = [
             _multipoles(self.wave_number, points - centre, radius, degree, index)
             for centre, radius, degree in zip(self.centres, self.radii, self.degrees, strict=True)
         ]
         if len(self.sources):
-            found.append(self._sources(points, self.sources, index))
+            blocks.append(self._sources(points, self.sources, index))
         if len(self.poles):
             gaps, radial = self._radial(points, self.poles, sum(index) + 1)
             for moment in ((1, 0), (0, 1)):
                 together = (index[0] + moment[0], index[1] + moment[1])
-                found.append(self.lengths * derived(gaps, radial, together))
-        return np.concatenate(found, axis=1)
+                blocks.append(self.lengths * derived(gaps, radial, together))
+        return np.concatenate(blocks, axis=1)
 
-    def _sources(self, points: Array, places: Array, index: MultiIndex) -> Array:
+    def _sources(self, points: Array, origins: Array, index: MultiIndex) -> Array:
         """∂^index of H_0(k|x - s|), orders of at most three."""
-        gaps, radial = self._radial(points, places, sum(index))
+        gaps, radial = self._radial(points, origins, sum(index))
         return derived(gaps, radial, index)
 
-    def _radial(self, points: Array, places: Array, top: int) -> tuple[list[Array], list[Array]]:
+    def _radial(self, points: Array, origins: Array, top: int) -> tuple[list[Array], list[Array]]:
         """Gaps x - s, and (1/r d/dr)^j of H_0(kr) for j ≤ top."""
-        gaps = [points[:, axis, None] - places[:, axis] for axis in range(2)]
+        gaps = [points[:, axis, None] - origins[:, axis] for axis in range(2)]
         radius = np.hypot(*gaps)
         k, x = self.wave_number, self.wave_number * radius
         orders = 1j * bessel_y(max(top, 1), x)
@@ -96,11 +96,11 @@ def _multipoles(k: float, arrows: Array, radius: float, degree: int, index: Mult
         return np.asarray((known[np.abs(moved)] * sign[:, None]).T * np.exp(1j * angle[:, None] * moved))
 
     if not any(index):
-        found = ladder(0)
+        values = ladder(0)
     else:
         up, down = -k * ladder(1), k * ladder(-1)  # ∂_x ± i ∂_y
-        found = 0.5 * (up + down) if index == (1, 0) else (up - down) / 2j
-    return np.asarray(found / sizes[np.abs(orders)])
+        values = 0.5 * (up + down) if index == (1, 0) else (up - down) / 2j
+    return np.asarray(values / sizes[np.abs(orders)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +135,10 @@ class ScatteredWave:
     def total(self, points: Array) -> Array:
         """Incident and scattered wave (M,), complex; NaN inside of obstacles."""
         points = finite_points("points", points, 2)
-        found = np.full(len(points), np.nan + 0j)
+        values = np.full(len(points), np.nan + 0j)
         outside = self.obstacles.level(points) >= 0
-        found[outside] = self.incident(points[outside]) + self.scattered(points[outside])
-        return found
+        values[outside] = self.incident(points[outside]) + self.scattered(points[outside])
+        return values
 
     def __call__(self, points: Array) -> Array:
         return self.total(points)
@@ -170,22 +170,22 @@ def scatter(
             "a shape of the plane")  # fmt: skip
     direction = np.array([np.cos(angle), np.sin(angle)])
     monitor, tuning, generator = Monitor(None, Budget(seconds)), TrefftzTuning(), np.random.default_rng(rng)
-    kept: list[ScatteredWave] = []
+    waves: list[ScatteredWave] = []
     with watched(monitor.budget), one_thread():
         try:
-            _iterate(obstacles, k, direction, condition, tol, tuning, generator, monitor, kept)
+            _iterate(obstacles, k, direction, condition, tol, tuning, generator, monitor, waves)
         except Ended as end:
-            if not kept and end.cause is Cause.INTERRUPT:
+            if not waves and end.cause is Cause.INTERRUPT:
                 raise KeyboardInterrupt from None
-            require(bool(kept), "seconds", seconds, "enough for a first solve", "allow more")
-    return min(kept, key=lambda wave: wave.boundary_error)
+            require(bool(waves), "seconds", seconds, "enough for a first solve", "allow more")
+    return min(waves, key=lambda wave: wave.boundary_error)
 
 
 def _iterate(
     obstacles: Domain, k: float, direction: Array, condition: str, tol: float, tuning: TrefftzTuning,
-    rng: np.random.Generator, monitor: Monitor, kept: list[ScatteredWave],
+    rng: np.random.Generator, monitor: Monitor, waves: list[ScatteredWave],
 ) -> None:  # fmt: skip
-    """Solves with more and more features, each of which is kept."""
+    """Solves with more and more features, each of which is appended to waves."""
     law = _exterior(obstacles, k, tol, tuning)
     resolution = law.first()
     resolution = replace(
@@ -199,7 +199,7 @@ def _iterate(
     for _ in range(tuning.iterations):
         features = _features(law, resolution, rng)
         wave, errors = _fitted(obstacles, k, direction, condition, law, resolution, features, tol, monitor)
-        kept.append(wave)
+        waves.append(wave)
         if wave.converged or monitor.exhausted or 4 * len(wave.weights) > tuning.columns * 3:
             break
         slow = wave.boundary_error > 0.1 * before
@@ -236,7 +236,7 @@ def _features(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generat
             poles.append(family.sources)
             lengths.append(np.minimum(family.lengths, 1 / law.form.wave_number))
     sources += [family.sources for family in law.along(resolution, rng) if isinstance(family, SourceFamily)]
-    every = [np.concatenate(found) for found in (sources, poles, lengths)]
+    every = [np.concatenate(parts) for parts in (sources, poles, lengths)]
     return RadiatingFeatures(law.form.wave_number, tuple(centres), tuple(radii), tuple(degrees), *every)
 
 

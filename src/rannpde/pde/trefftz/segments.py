@@ -41,23 +41,23 @@ def arcs_of(region: Region) -> list[Arcs] | None:
 
 @dataclass(frozen=True)
 class AxisImage:
-    """Reflections at lines x_axis = place, one after the other: pairs (axis, place)."""
+    """Reflections at lines x_axis = position, one after the other: pairs (axis, position)."""
 
     flips: tuple[tuple[int, float], ...]
 
     def points(self, points: Array) -> Array:
         """The images (M, 2) of points (M, 2)."""
-        found = np.array(points, dtype=float)
-        for axis, place in self.flips:
-            found[:, axis] = 2 * place - found[:, axis]
-        return found
+        images = np.array(points, dtype=float)
+        for axis, position in self.flips:
+            images[:, axis] = 2 * position - images[:, axis]
+        return images
 
     def vectors(self, vectors: Array) -> Array:
         """The images (M, 2) of vectors (M, 2)."""
-        found = np.array(vectors, dtype=float)
+        images = np.array(vectors, dtype=float)
         for axis, _ in self.flips:
-            found[:, axis] *= -1
-        return found
+            images[:, axis] *= -1
+        return images
 
     def sign(self, index: tuple[int, ...]) -> float:
         """∂^index of u(image of x) over (∂^index u)(image of x)."""
@@ -101,15 +101,15 @@ class BoundarySegment:
     def share(self, unit: Array) -> Array:
         return unit if self.forward else 1 - unit
 
-    def place(self, unit: Array) -> Array:
+    def points(self, unit: Array) -> Array:
         """Points x (M, 2) at parameters (M,) in [0, 1]."""
-        found = self.arcs.place(np.full(len(unit), self.number), self.share(unit))
-        return found if self.image is None else self.image.points(found)
+        points = self.arcs.place(np.full(len(unit), self.number), self.share(unit))
+        return points if self.image is None else self.image.points(points)
 
     def slopes(self, unit: Array) -> Array:
         """dy/dunit (M, 2), in canonical coordinates."""
-        found = self.arcs.slopes(np.full(len(unit), self.number), self.share(unit)) * (1 if self.forward else -1)
-        return (found if self.image is None else self.image.vectors(found)) @ self.form.matrix.T
+        slopes = self.arcs.slopes(np.full(len(unit), self.number), self.share(unit)) * (1 if self.forward else -1)
+        return (slopes if self.image is None else self.image.vectors(slopes)) @ self.form.matrix.T
 
     @cached_property
     def length(self) -> float:

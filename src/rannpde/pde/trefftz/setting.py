@@ -55,24 +55,24 @@ class TrefftzSetting:
 
 def outside_the_method(problem: Problem) -> list[str]:
     """Reasons that lie in the statement alone."""
-    found = []
+    reasons = []
     if isinstance(problem.domain, SpaceTime):
-        found += ["fields have bounds"] if problem.bounds else []
-        return found if problem.linear else [*found, "it is not linear"]
+        reasons += ["fields have bounds"] if problem.bounds else []
+        return reasons if problem.linear else [*reasons, "it is not linear"]
     if problem.domain.dim not in (2, 3):
-        found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
+        reasons.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
     if problem.bounds:
-        found.append("fields have bounds")
+        reasons.append("fields have bounds")
     if problem.periodic or problem.pairings:
-        found.append("it has periodic conditions")
+        reasons.append("it has periodic conditions")
     pinned = {term for term in problem.constraints if is_pin(problem, term)}
     if any(term.kind != "boundary" and term not in pinned for term in problem.constraints):
-        found.append("conditions hold inside the domain, or at single points")
+        reasons.append("conditions hold inside the domain, or at single points")
     if not problem.linear:
-        found.append("it is not linear")
+        reasons.append("it is not linear")
     if problem.free_constants:
-        found.append("a constant is left free")
-    return found
+        reasons.append("a constant is left free")
+    return reasons
 
 
 def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
@@ -85,10 +85,10 @@ def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
     if model is not None:
         form = CanonicalForm(np.eye(2), origin, np.zeros(2), 0.0, 1.0, 0.0)
     elif len(problem.fields) == 1:
-        found = canonical_form(equations[0].symbols[problem.fields[0]], origin)
-        if found is None:
+        canonical = canonical_form(equations[0].symbols[problem.fields[0]], origin)
+        if canonical is None:
             return "the equation is not elliptic of order two"
-        form = found
+        form = canonical
     else:
         return "the system is neither Stokes flow nor plane elasticity"
     pins = tuple(term for term in problem.constraints if is_pin(problem, term))

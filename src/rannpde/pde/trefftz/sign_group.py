@@ -1,8 +1,8 @@
 """Symmetries of a solid that change the signs of coordinates about its centre: reflections, half turns, inversion.
 
-Boxes, ellipsoids, cylinders, tori and what is cut out of them symmetrically have up to eight of them. They are found by
-looking at points: a change of signs is a symmetry where every side becomes a side, with the same coefficients of its
-condition there. What is given on the sides need not be symmetric.
+Boxes, ellipsoids, cylinders, tori and what is cut out of them symmetrically have up to eight of them. They are
+recognised at sample points: a change of signs is a symmetry where every side becomes a side, with the same coefficients
+of its condition there. What is given on the sides need not be symmetric.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ class SourceFamily(CanonicalFamily):
         return len(self.sources) * len(self.moments)
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        found = np.empty((len(points), self.columns))
+        values = np.empty((len(points), self.columns))
         for rows in row_blocks(len(points), block_rows(8 * self.columns)):
-            found[rows] = next(self._evaluated(points[rows], [index]))
-        return found
+            values[rows] = next(self._evaluated(points[rows], [index]))
+        return values
 
     def several(self, points: Array, indices: Sequence[MultiIndex], weights: Array) -> list[Array]:
         """The same for sums: functions of the radius are evaluated once for all derivatives."""
@@ -62,14 +62,14 @@ class SourceFamily(CanonicalFamily):
             gaps = [points[:, axis, None] - self.sources[:, axis] for axis in range(points.shape[1])]
         radial = self._radial(radius, gaps, most)
         for index in indices:
-            found = []
+            tables = []
             for moment in self.moments.astype(int):
                 together = tuple((np.array(index) + moment).tolist())
                 order = int(moment.sum())
-                found.append(derived(gaps, radial, together))
+                tables.append(derived(gaps, radial, together))
                 if order:
-                    found[-1] = (-self.lengths) ** order * found[-1]
-            yield found[0] if len(found) == 1 else np.stack(found, axis=2).reshape(len(points), self.columns)
+                    tables[-1] = (-self.lengths) ** order * tables[-1]
+            yield tables[0] if len(tables) == 1 else np.stack(tables, axis=2).reshape(len(points), self.columns)
 
     def _radial(self, radius: Array, gaps: Sequence[Array], most: int) -> list[Array]:
         """(1/r d/dr)^j G, j = 0 … most, times exp(-drift·(y - s))."""
@@ -104,10 +104,10 @@ def _cylinder(screened: bool, plane: bool, top: int, x: Array) -> Array:
     """Orders 0 … top of K(x) eˣ or Y(x) in the plane, of the spherical functions in space."""
     if plane:
         return bessel_k(top, x) if screened else bessel_y(top, x)
-    found = [1 / x, (1 + 1 / x) / x] if screened else [-np.cos(x) / x, (-np.cos(x) / x - np.sin(x)) / x]
+    values = [1 / x, (1 + 1 / x) / x] if screened else [-np.cos(x) / x, (-np.cos(x) / x - np.sin(x)) / x]
     for j in range(1, top):
-        found.append((found[j - 1] if screened else -found[j - 1]) + (2 * j + 1) / x * found[j])
-    return np.array(found)
+        values.append((values[j - 1] if screened else -values[j - 1]) + (2 * j + 1) / x * values[j])
+    return np.array(values)
 
 
 @lru_cache(maxsize=256)

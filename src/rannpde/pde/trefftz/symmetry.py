@@ -43,10 +43,10 @@ MIRROR_SAMPLES = composite_gauss(np.array([0, 1]), 3)[0]
 
 @dataclass(frozen=True, eq=False)
 class Mirror:
-    """A line x_axis = place at which fields are continued with signs (fields,): 1 evenly, -1 oddly."""
+    """A line x_axis = position at which fields are continued with signs (fields,): 1 evenly, -1 oddly."""
 
     axis: int
-    place: float
+    position: float
     signs: tuple[int, ...]
 
 
@@ -59,13 +59,13 @@ class MirrorGroup:
     @property
     def images(self) -> list[tuple[AxisImage, Array]]:
         """Every image of the plane, the plane itself first, with the signs (fields,) of the fields there."""
-        found = []
+        images = []
         for chosen in product((False, True), repeat=len(self.mirrors)):
             used = [mirror for mirror, yes in zip(self.mirrors, chosen, strict=True) if yes]
-            flips = tuple((mirror.axis, mirror.place) for mirror in used)
+            flips = tuple((mirror.axis, mirror.position) for mirror in used)
             signs = np.prod([mirror.signs for mirror in used], axis=0) if used else np.ones(len(self.mirrors[0].signs))
-            found.append((AxisImage(flips), np.asarray(signs, dtype=float)))
-        return found
+            images.append((AxisImage(flips), np.asarray(signs, dtype=float)))
+        return images
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +109,13 @@ class SymmetricFamily(FeatureFamily):
 
     def spread(self, weights: Array) -> Array:
         """Output weights (N,) as those of all features of the other family, 0 for those that were not chosen."""
-        found = np.zeros(self.base.columns)
-        found[self.chosen] = weights
-        return found
+        whole = np.zeros(self.base.columns)
+        whole[self.chosen] = weights
+        return whole
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         header, arrays = self.base.pack()
-        mirrors = [[one.axis, one.place, list(one.signs)] for one in self.group.mirrors]
+        mirrors = [[one.axis, one.position, list(one.signs)] for one in self.group.mirrors]
         table = {"kind": self.kind, "base": header, "mirrors": mirrors, "chosen": [int(k) for k in self.chosen]}
         return table, arrays
 
@@ -125,7 +125,7 @@ def unpack_symmetric(header: Mapping[str, Any], arrays: Mapping[str, Array], for
     if header["kind"] != SymmetricFamily.kind:
         return unpack_trefftz_family(header, arrays, form)
     mirrors = tuple(
-        Mirror(int(axis), float(place), tuple(int(s) for s in signs)) for axis, place, signs in header["mirrors"]
+        Mirror(int(axis), float(position), tuple(int(s) for s in signs)) for axis, position, signs in header["mirrors"]
     )
     base = unpack_trefftz_family(header["base"], arrays, form)
     chosen = np.array(header["chosen"], dtype=int)
@@ -175,12 +175,12 @@ def unfolded(
     best: tuple[int, Unfolding] | None = None
     mirrors = _mirrors(boundary, fields, words, model)
     for group in _groups(mirrors):
-        found = _unfolding(domain, boundary, form, group)
-        if found is None:
+        unfolding = _unfolding(domain, boundary, form, group)
+        if unfolding is None:
             continue
-        removed = len(boundary.corners) * len(group.images) - len(found.boundary.corners)
+        removed = len(boundary.corners) * len(group.images) - len(unfolding.boundary.corners)
         if best is None or removed > best[0]:
-            best = removed, found
+            best = removed, unfolding
     return best[1] if best is not None and best[0] > 0 else None
 
 
@@ -196,24 +196,26 @@ def _mirrors(
 
     Only those with an end where the kind of condition changes: elsewhere nothing is gained.
     """
-    found = []
-    outline = np.concatenate([segment.place(np.linspace(0, 1, 33)) for segment in boundary.segments])
+    mirrors = []
+    outline = np.concatenate([segment.points(np.linspace(0, 1, 33)) for segment in boundary.segments])
     slack = JOINED_ENDS * float(np.ptp(outline, axis=0).max())
     for axis in (0, 1):
-        for place in (float(outline[:, axis].min()), float(outline[:, axis].max())):
+        for position in (float(outline[:, axis].min()), float(outline[:, axis].max())):
             own = [
-                p for p in boundary.segments if np.abs(p.place(np.linspace(0, 1, 5))[:, axis] - place).max() <= slack
+                p
+                for p in boundary.segments
+                if np.abs(p.points(np.linspace(0, 1, 5))[:, axis] - position).max() <= slack
             ]
             if not own or not any(boundary.kind_changes(corner) for segment in own for corner in segment.corners):
                 continue
             for parity in (1, -1):
-                mirror = Mirror(axis, place, _signs(axis, parity, fields, model))
+                mirror = Mirror(axis, position, _signs(axis, parity, fields, model))
                 continued = all(
-                    _continues(segment.terms, segment.place(MIRROR_SAMPLES), mirror, words) for segment in own
+                    _continues(segment.terms, segment.points(MIRROR_SAMPLES), mirror, words) for segment in own
                 )
                 if continued and _smooth_ends(boundary, own, mirror, words):
-                    found.append(mirror)
-    return found
+                    mirrors.append(mirror)
+    return mirrors
 
 
 def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundarySegment], mirror: Mirror, words: Vocabulary) -> bool:
@@ -229,7 +231,7 @@ def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundarySegment], mirror
             if segment in own or corner not in corners:
                 continue
             units = difference_step() * np.arange(3)
-            points = segment.place(units if end == 0 else 1 - units)
+            points = segment.points(units if end == 0 else 1 - units)
             for term in segment.terms:
                 jets, table = condition_coefficients([term], points, words)
                 signs = np.array([1 if not _odd(jet, mirror, words) else -1 for jet in jets] + [1])
@@ -294,4 +296,4 @@ def _unfolding(domain: Domain, boundary: PlaneBoundary, form: CanonicalForm, gro
 
 
 def _lies_on(segment: BoundarySegment, mirror: Mirror, slack: float) -> bool:
-    return bool(np.abs(segment.place(np.linspace(0, 1, 5))[:, mirror.axis] - mirror.place).max() <= slack)
+    return bool(np.abs(segment.points(np.linspace(0, 1, 5))[:, mirror.axis] - mirror.position).max() <= slack)

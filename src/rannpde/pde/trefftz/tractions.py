@@ -41,7 +41,7 @@ def condition_without_energy(
         middle = np.array([0.5])
         along = segment.slopes(middle)[0]
         tractions = traction_rows(np.array([along[1], -along[0]]) / np.linalg.norm(along), stiffness)
-        jets, table = condition_coefficients(segment.terms, segment.place(middle), words)
+        jets, table = condition_coefficients(segment.terms, segment.points(middle), words)
         for term, row in zip(segment.terms, table[0], strict=True):
             slopes = np.zeros(4)
             for jet, value in zip(jets, row, strict=False):

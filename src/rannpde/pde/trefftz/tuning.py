@@ -10,7 +10,7 @@ from rannpde.rounding import ROUNDED
 
 @dataclass(frozen=True)
 class TrefftzTuning:
-    """What was found by trying; users need none of it.
+    """Empirical numbers; users need none of them.
 
     columns : features at most; factorisations beyond take longer than the solves of other methods
     oversampling : rows per feature; below 2 least squares may oscillate between the points

@@ -118,7 +118,7 @@ def two_level_least_squares(
         here = Householder.of(np.asfortranarray(fine[block.rows, own])).triangle
         triangles.append(Regularised.of(here, ridge).triangle)
         fine[:, own] = dtrsm(1.0, triangles[-1], fine[:, own], side=1)
-    found, left, smallest = np.zeros(len(sizes)), rhs, 1.0
+    solution, left, smallest = np.zeros(len(sizes)), rhs, 1.0
     # iterative refinement: one solve leaves rounding errors of its own
     half = float(np.sqrt(ridge))
     for wanted in (max(accuracy, half), max(accuracy / half, half)):
@@ -129,11 +129,11 @@ def two_level_least_squares(
         rest = left - fine @ inside
         change = second.solved(first.applied(rest))
         left = rest - coupled @ change
-        found += np.concatenate([change, inside])
+        solution += np.concatenate([change, inside])
     for own, here in zip(levels.slices, triangles, strict=True):
-        found[count:][own] = solve_triangular(here, found[count:][own], check_finite=False)
+        solution[count:][own] = solve_triangular(here, solution[count:][own], check_finite=False)
     coefficients = np.empty(len(sizes))
-    coefficients[levels.order] = found / sizes
+    coefficients[levels.order] = solution / sizes
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum()) + fine.shape[1]
     return TwoLevelLeastSquares(coefficients, levels, sizes, triangle, tuple(triangles), basis, fine, smallest, rank)
@@ -144,12 +144,12 @@ def _conjugate_gradients(
 ) -> tuple[Array, float]:
     """The minimiser of ‖P (fine y - rhs)‖ with P = 1 - basis basisᵀ, until the gradient has fallen by a decrease, or to
     the accuracy relative to what is left; and the smallest singular value of P fine, as Lanczos' matrix has it."""
-    found, left = np.zeros(fine.shape[1]), rhs - basis @ (basis.T @ rhs)
+    solution, left = np.zeros(fine.shape[1]), rhs - basis @ (basis.T @ rhs)
     gradient = fine.T @ left
     step, square = gradient, float(gradient @ gradient)
     lengths: list[float] = []
     turns: list[float] = []
-    best, least, idle = found, square, 0
+    best, least, idle = solution, square, 0
     enough = decrease**2 * square
     while (
         len(lengths) < MOST_GRADIENT_STEPS
@@ -160,7 +160,7 @@ def _conjugate_gradients(
         image = fine @ step
         image -= basis @ (basis.T @ image)
         length = square / float(image @ image)
-        found = found + length * step
+        solution = solution + length * step
         left = left - length * image
         gradient = fine.T @ left
         before, square = square, float(gradient @ gradient)
@@ -169,7 +169,7 @@ def _conjugate_gradients(
         turns.append(square / before)
         idle += 1
         if square < least:
-            best, least, idle = found, square, 0
+            best, least, idle = solution, square, 0
     if not lengths:
         return best, 1.0
     a, b = np.array(lengths), np.array(turns)

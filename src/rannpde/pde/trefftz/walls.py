@@ -59,11 +59,11 @@ def modal_statement(problem: Problem) -> ModalStatement | str:
     if isinstance(symbols, str):
         return symbols
     measured = _measured(evolution, symbols)
-    found = [_walls(evolution, name, measured is not None) for name in problem.fields]
-    for one in found:
+    stated = [_walls(evolution, name, measured is not None) for name in problem.fields]
+    for one in stated:
         if isinstance(one, str):
             return one
-    walls = [one for one in found if isinstance(one, Walls)]
+    walls = [one for one in stated if isinstance(one, Walls)]
     if any((one.box, one.circle) != (walls[0].box, walls[0].circle) for one in walls):
         return "the fields have different conditions"
     if set(evolution.initial) != set(evolution.components):
@@ -85,11 +85,11 @@ def _measured(evolution: Evolution, symbols: ModalSymbols) -> WallMeasures | Non
 
 
 def _symbols(evolution: Evolution, round_space: bool) -> ModalSymbols | str:
-    found: ModalSymbols = {}
+    symbols: ModalSymbols = {}
     for row, component in enumerate(evolution.components):
         above = evolution.above(component)
         if above is not None:
-            found[row, evolution.components.index(above)] = {(0,) * evolution.domain.space.dim: 1.0}
+            symbols[row, evolution.components.index(above)] = {(0,) * evolution.domain.space.dim: 1.0}
             continue
         source = evolution.rates[component.field].source
         if not source.linear or source.kinked:
@@ -106,11 +106,11 @@ def _symbols(evolution: Evolution, round_space: bool) -> ModalSymbols | str:
             if value and sum(index) > 2:
                 return "there are derivatives of higher order in space"
             if value:
-                found.setdefault((row, evolution.components.index(Component.of(jet))), {})[index] = value
-    for symbol in found.values():
+                symbols.setdefault((row, evolution.components.index(Component.of(jet))), {})[index] = value
+    for symbol in symbols.values():
         if round_space and symbol.get((2, 0), 0.0) != symbol.get((0, 2), 0.0):
             return "diffusion is not isotropic"
-    return found
+    return symbols
 
 
 def _walls(evolution: Evolution, name: str, measured: bool) -> Walls | str:

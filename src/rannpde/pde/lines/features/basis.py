@@ -58,7 +58,7 @@ class FeatureBasis:
 
     weights (columns, rank), lifting (columns, m), left (Q, rank): the basis at the nodes inside
     lifted (rank, m): projection of the lifting on the basis
-    singular_values : those kept, relative to the largest
+    singular_values : those above the cutoff, relative to the largest
     constraints : the boundary conditions, each side at ``boundary_points`` points along every axis
     finer : the rule at whose nodes the features were orthogonalised, if it is not the one of the basis
     """
@@ -184,8 +184,8 @@ def build_basis(
     left = left[:, keep] / roots
     weights = null @ (right[keep].T / singular[keep])
     lifted = (left * rule.weights[:, None]).T @ (design @ lifting)
-    kept = singular[keep] / singular[0]
-    return FeatureBasis(features, rule, weights, lifting, lifted, left, kept, constraints, boundary_points)
+    relative = singular[keep] / singular[0]
+    return FeatureBasis(features, rule, weights, lifting, lifted, left, relative, constraints, boundary_points)
 
 
 def _split(features: Features, constraints: Sequence[Constraint], cutoff: float) -> tuple[Array, Array]:

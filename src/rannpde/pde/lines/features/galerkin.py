@@ -247,16 +247,16 @@ class Galerkin:
     def feature_coefficients(self, times: Array, states: Array) -> Array:
         """(N + 1, fields, M): coefficients of those features, and of 1, for states (n, M) at M times."""
         sizes = [basis.features.columns - basis.features.constant for basis in self.bases.values()]
-        found = np.zeros((sum(sizes) + 1, len(self.bases), len(times)))
+        coefficients = np.zeros((sum(sizes) + 1, len(self.bases), len(times)))
         for number, (name, basis) in enumerate(self.bases.items()):
             data = basis.data(times)
             own = basis.weights @ basis.coefficients(states[self.slices[Component(name, 0)]], data)
             own = own + basis.lifting @ data if len(data) else own
             first = sum(sizes[:number])
-            found[first : first + sizes[number], number] = own[: sizes[number]]
+            coefficients[first : first + sizes[number], number] = own[: sizes[number]]
             if basis.features.constant:
-                found[-1, number] = own[-1]
-        return found
+                coefficients[-1, number] = own[-1]
+        return coefficients
 
     def on_grid(self, component: Component, times: Array, states: Array, points: Array) -> Array:
         """(s, M): a component at all points (M, d) of space for states (n, s) at all times (s,)."""

@@ -235,7 +235,7 @@ LEVEL_SPLINE_DEGREE = 5
 class MeasuredLevel:
     """The measured value at one point, as a function of time, of a field whose constant the equations leave free."""
 
-    place: Array
+    point: Array
     times: Array
     values: Array
 

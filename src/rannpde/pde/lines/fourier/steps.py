@@ -101,10 +101,10 @@ class TruncatedStep:
                         row[rows] = values[one.part, indices.index(one.index)]
         return result
 
-    def _each(self, places: Array, indices: Sequence[MultiIndex]) -> Array:
+    def _each(self, points: Array, indices: Sequence[MultiIndex]) -> Array:
         """(degree + 1, parts, indices, M): space derivatives of the function of every table by itself."""
-        waves = self.modes.exponentials(places)
-        values = np.empty((len(self.tables), self.parts, len(indices), len(places)))
+        waves = self.modes.exponentials(points)
+        values = np.empty((len(self.tables), self.parts, len(indices), len(points)))
         for d, (highest, table) in enumerate(zip(self.highest, self.tables, strict=True)):
             own = self.modes.restricted(waves, highest)
             values[d] = replace(self.modes, highest=highest).at(table, own, indices)
@@ -139,9 +139,9 @@ class TruncatedStep:
         series[0] += step.y_old
         count = len(series)
         if completed is not None:
-            places = np.cos(np.pi * np.arange(count - 1, -1, -1) / (count - 1))
-            times = step.t_old + 0.5 * (places + 1.0) * (step.t - step.t_old)
-            values = legendre.legvander(places, count - 1)
+            nodes = np.cos(np.pi * np.arange(count - 1, -1, -1) / (count - 1))
+            times = step.t_old + 0.5 * (nodes + 1.0) * (step.t - step.t_old)
+            values = legendre.legvander(nodes, count - 1)
             whole = completed(times, (values @ series).T)
             series = np.linalg.solve(values, whole.T)
         tables = series.reshape(count, -1, *modes.shape)
@@ -149,15 +149,15 @@ class TruncatedStep:
         added = np.maximum(sizes[:, len(scales) :].max(axis=0), 1e-300)
         relative = np.concatenate([scales, added])
         allowed = tol * relative
-        highest, kept, rounding = [], [], EPS
+        highest, truncated, rounding = [], [], EPS
         for table, size in zip(tables, sizes, strict=True):
             box = _significant_modes(table, modes, allowed)
             cut = replace(modes, highest=box).resized(table, modes.highest)
             single = bool((SINGLE * size < 0.1 * allowed).all() and np.abs(cut).max(initial=0.0) < LARGEST_SINGLE)
             highest.append(box)
-            kept.append(cut.astype(np.complex64) if single else cut)
+            truncated.append(cut.astype(np.complex64) if single else cut)
             rounding += 0.5 * SINGLE * float((size / relative).max()) if single else 0.0
-        return cls(float(step.t_old), float(step.t), modes, tuple(highest), tuple(kept), rounding)
+        return cls(float(step.t_old), float(step.t), modes, tuple(highest), tuple(truncated), rounding)
 
 
 def _significant_modes(table: Array, modes: FourierBasis, allowed: Array) -> tuple[int, ...]:

@@ -87,22 +87,24 @@ class FourierSymbol:
 
     def __add__(self, other: FourierSymbol) -> FourierSymbol:
         entries = dict(self.entries)
-        for place, entry in other.entries.items():
-            entries[place] = entries[place] + entry if place in entries else entry
+        for position, entry in other.entries.items():
+            entries[position] = entries[position] + entry if position in entries else entry
         return FourierSymbol(self.rows, self.columns, entries, self.dim)
 
     def __mul__(self, factor: complex) -> FourierSymbol:
-        entries = {place: factor * entry for place, entry in self.entries.items()}
+        entries = {position: factor * entry for position, entry in self.entries.items()}
         return FourierSymbol(self.rows, self.columns, entries, self.dim)
 
-    def at(self, places: Array) -> FourierSymbol:
+    def at(self, numbers: Array) -> FourierSymbol:
         """The symbol at some of the wave vectors, of one flat axis."""
-        return FourierSymbol(self.rows, self.columns, {place: entry[places] for place, entry in self.entries.items()})
+        return FourierSymbol(
+            self.rows, self.columns, {position: entry[numbers] for position, entry in self.entries.items()}
+        )
 
     def inverse(self) -> FourierSymbol:
         """The inverse of every matrix; they are square."""
         if self.diagonal:
-            entries = {place: 1.0 / entry for place, entry in self.entries.items()}
+            entries = {position: 1.0 / entry for position, entry in self.entries.items()}
             return FourierSymbol(self.rows, self.rows, entries, self.dim)
         shape = next(iter(self.entries.values())).shape
         return FourierSymbol.of(np.linalg.inv(self.dense(int(np.prod(shape)))), shape)
@@ -123,13 +125,13 @@ def phi_functions(matrix: FourierSymbol, shape: tuple[int, ...], highest: int = 
         scalars = [_scalar_phi(matrix.entries.get((k, k), np.zeros(shape)), highest) for k in range(size)]
         diagonals = [{(k, k): scalars[k][order] for k in range(size)} for order in range(highest + 1)]
         return tuple(FourierSymbol(size, size, entries, len(shape)) for entries in diagonals)
-    flat = FourierSymbol(size, size, {place: entry.ravel() for place, entry in matrix.entries.items()})
+    flat = FourierSymbol(size, size, {position: entry.ravel() for position, entry in matrix.entries.items()})
     rows = np.zeros((size, count))
     for (row, _), entry in flat.entries.items():
         rows[row] += np.abs(entry)
     norms = rows.max(axis=0)
     halvings = np.ceil(np.log2(np.maximum(norms / TAYLOR_RADIUS, 1.0))).astype(int)
-    small = FourierSymbol(size, size, {place: entry * 0.5**halvings for place, entry in flat.entries.items()})
+    small = FourierSymbol(size, size, {position: entry * 0.5**halvings for position, entry in flat.entries.items()})
     one = FourierSymbol.identity(size, (count,))
     functions = []
     for order in range(highest + 1):
@@ -138,16 +140,18 @@ def phi_functions(matrix: FourierSymbol, shape: tuple[int, ...], highest: int = 
             total = small @ total + one * (1.0 / factorial(power + order))
         functions.append(total)
     for doubling in range(1, int(halvings.max(initial=0)) + 1):
-        places = np.flatnonzero(halvings >= doubling)
-        part = [function.at(places) for function in functions]
+        doubled = np.flatnonzero(halvings >= doubling)
+        part = [function.at(doubled) for function in functions]
         for order in range(highest + 1):
             total = part[0] @ part[order]
             for lower in range(1, order + 1):
                 total = total + part[lower] * (1.0 / factorial(order - lower))
-            for place, entry in (total * 0.5**order).entries.items():
-                target = functions[order].entries[place]
-                target[places] = entry
-    shaped = [{place: entry.reshape(shape) for place, entry in function.entries.items()} for function in functions]
+            for position, entry in (total * 0.5**order).entries.items():
+                target = functions[order].entries[position]
+                target[doubled] = entry
+    shaped = [
+        {position: entry.reshape(shape) for position, entry in function.entries.items()} for function in functions
+    ]
     return tuple(FourierSymbol(size, size, entries, len(shape)) for entries in shaped)
 
 

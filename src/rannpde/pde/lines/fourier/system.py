@@ -247,7 +247,7 @@ class FourierSystem:
         for k, component in enumerate(self.evolution.algebraic):
             level = self.equations.levels.get(component.field)
             if level is not None:
-                waves = self.modes.exponentials(level.place[None])
+                waves = self.modes.exponentials(level.point[None])
                 there = self.modes.at(fields[:, k], waves, [(0,) * self.modes.dim])[:, 0, 0]
                 wanted = np.array([level(float(time)) for time in times])
                 fields[:, k].reshape(len(times), -1)[:, 0] += wanted - there
@@ -385,12 +385,12 @@ class FourierSystem:
         self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
     ) -> Array:
         """(M,): a space derivative of a component from states (n, M); there are no boundary data."""
-        place, values = self.parts.index(component), np.empty(len(points))
+        number, values = self.parts.index(component), np.empty(len(points))
         same = states.strides[1] == 0 or len(points) == 1
         for rows in [np.arange(len(points))] if same else np.arange(len(points))[:, None]:
             state = states[:, rows[0]]
             if len(state) < len(self.parts) * self.modes.count:
                 state = self.completed(times[rows[:1]], state[:, None])[:, 0]
             waves = self.modes.exponentials(points[rows])
-            values[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index], place)[0, 0]
+            values[rows] = self.modes.at(self._tables(state)[number : number + 1], waves, [index], number)[0, 0]
         return values

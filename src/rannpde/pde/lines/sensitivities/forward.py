@@ -74,9 +74,11 @@ class SensitiveSolution:
         level = min(derivative[0], order - 1)
         component, within = Component(name, level), derivative[0] - level
         block, result = self.space.slices[component], np.full((len(points), self.starts.shape[2]), np.nan)
-        place = np.clip(np.searchsorted(trajectory.times, points[:, 0], side="left") - 1, 0, len(trajectory.steps) - 1)
-        for number in np.unique(place):
-            rows = np.flatnonzero((place == number) & (points[:, 0] <= trajectory.end))
+        numbers = np.clip(
+            np.searchsorted(trajectory.times, points[:, 0], side="left") - 1, 0, len(trajectory.steps) - 1
+        )
+        for number in np.unique(numbers):
+            rows = np.flatnonzero((numbers == number) & (points[:, 0] <= trajectory.end))
             table = self.space.table(component, points[rows, 1:], derivative[1:])
             step, series = trajectory.steps[number], self.series[number, block]
             scale = 2.0 / (step.t - step.t_old)
@@ -186,16 +188,16 @@ class _SensitivityIntegrator:
 
     def _initial(self) -> Array:
         """S (n, p) at the first time."""
-        places, start = self.space.starts(), self.evolution.domain.time[0]
-        points = np.column_stack([np.full(len(places), start), places])
+        positions, start = self.space.starts(), self.evolution.domain.time[0]
+        points = np.column_stack([np.full(len(positions), start), positions])
         state = np.zeros((self.size, self.unknowns.count), dtype=complex if self.complex else float)
-        known = self.evolution.known(start, places)
+        known = self.evolution.known(start, positions)
         for symbol, jet in self.dependence.jets.items():
             known[symbol] = self.unknowns.value(jet, points, self.vector)
         for component, formula in self.evolution.initial.items():
-            total = np.zeros((len(places), self.unknowns.count))
+            total = np.zeros((len(positions), self.unknowns.count))
             for symbol, slope in self.dependence.slopes(formula).items():
-                value = np.broadcast_to(self.evolution.values([slope], known)[0], (len(places),))
+                value = np.broadcast_to(self.evolution.values([slope], known)[0], (len(positions),))
                 total += value[:, None] * self._spread(symbol, points)
             if total.any():
                 state[self.space.slices[component]] = self.space.project(component.field, total)

@@ -72,11 +72,11 @@ class AxisBasis:
         mixing = np.concatenate([self.mixing[:, :rank], self.mixing[:, self.rank :]], axis=1)
         return replace(self, left=self.left[:, :rank], mixing=mixing, _cache={})
 
-    def at(self, places: Array, order: int = 0) -> Array:
-        """(M, R): that derivative of E at places (M,)."""
+    def at(self, positions: Array, order: int = 0) -> Array:
+        """(M, R): that derivative of E at positions (M,)."""
         if self.features is not None:
-            return self.features(places[:, None], (order,)) @ self.mixing
-        return _waves(places, self.bounds, self.rank, order)
+            return self.features(positions[:, None], (order,)) @ self.mixing
+        return _waves(positions, self.bounds, self.rank, order)
 
     def values(self, order: int = 0) -> Array:
         """(Q, R): that derivative of E at the nodes; cached."""
@@ -101,12 +101,12 @@ class AxisBasis:
         return np.linalg.pinv(roots[:, None] * self.values(), rcond=1e-14) * roots
 
 
-def _waves(places: Array, bounds: tuple[float, float], count: int, order: int) -> Array:
+def _waves(positions: Array, bounds: tuple[float, float], count: int, order: int) -> Array:
     """(M, count): a derivative of 1, cos, sin, cos 2, sin 2, … over the interval, orthonormal there; count is odd."""
     length = bounds[1] - bounds[0]
     frequencies = 2 * np.pi * np.arange(1, count // 2 + 1) / length
-    phase = (places - bounds[0])[:, None] * frequencies + 0.5 * np.pi * order
-    values = np.empty((len(places), count))
+    phase = (positions - bounds[0])[:, None] * frequencies + 0.5 * np.pi * order
+    values = np.empty((len(positions), count))
     values[:, 0] = sqrt(1.0 / length) if order == 0 else 0.0
     size = sqrt(2.0 / length) * frequencies**order
     values[:, 1::2], values[:, 2::2] = size * np.cos(phase), size * np.sin(phase)
@@ -148,8 +148,8 @@ def random_axis(
 
 
 def _row(features: RandomFeatures, row: EndRow) -> Array:
-    place = np.array([[row.position]])
-    values: Array = sum(c * features(place, (k,)) for k, c in row.coefficients.items())  # type: ignore[assignment]
+    position = np.array([[row.position]])
+    values: Array = sum(c * features(position, (k,)) for k, c in row.coefficients.items())  # type: ignore[assignment]
     return values
 
 
@@ -172,8 +172,8 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
 
 def values_on(face: WallRow, evolution: Evolution, name: str, axes: tuple[AxisBasis, ...]) -> Constraint:
     """The prescribed values at the product of the nodes of the other axes."""
-    places = [np.array([face.row.position]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
-    points = combinations(places)
+    coordinates = [np.array([face.row.position]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
+    points = combinations(coordinates)
     normals: Array = np.zeros_like(points)
     normals[:, face.axis] = face.normal
     return Constraint(name, points, normals, {}, face.value, evolution)

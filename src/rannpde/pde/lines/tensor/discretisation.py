@@ -156,19 +156,19 @@ class TensorDiscretisation:
         # the rank grows in proportion to the digits: this part of it must suffice for the digits seen so far
         part = min(1.0, float(np.log(goal) / np.log(share * tol)))
         before: tuple[float, dict[str, AxisBasis]] | None = None
-        for place in range(self.first_factor[number], len(tuning.length_factors)):
-            axes = self._sampled(number, axis, tol, tuning.length_factors[place])
+        for index in range(self.first_factor[number], len(tuning.length_factors)):
+            axes = self._sampled(number, axis, tol, tuning.length_factors[index])
             gap = max(
                 self.profiles[name][number].projection_error(one.truncated(int(part * one.rank)))
                 for name, one in axes.items()
                 if name in self.profiles
             )
-            self.used_factor[number], self.goal_met[number] = place, gap <= goal
+            self.used_factor[number], self.goal_met[number] = index, gap <= goal
             if self.goal_met[number]:
                 return axes
             stagnant = before is not None and 0.5 * before[0] < gap <= max(tol, self.resolved)
             if before is not None and stagnant:  # what remains is noise of the last iteration
-                self.used_factor[number] = place - 1
+                self.used_factor[number] = index - 1
                 return before[1]
             before = gap, axes
         return axes

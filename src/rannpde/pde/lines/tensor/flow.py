@@ -103,8 +103,8 @@ class StokesModes:
     def _schur(self) -> tuple[Array, Array]:
         """The eigenvalues (k,) of S above the cutoff, and their eigenvectors (q, k)."""
         values, vectors = eigh(self._scaled @ self._scaled.T, check_finite=False)
-        kept = values > self.system.tuning.pressure_cutoff * values[-1]
-        return values[kept], vectors[:, kept]
+        large = values > self.system.tuning.pressure_cutoff * values[-1]
+        return values[large], vectors[:, large]
 
     @cached_property
     def modes(self) -> tuple[Array, Array]:
@@ -283,10 +283,10 @@ class StokesModes:
         coefficients = vectors @ ((vectors.T @ right) / values[:, None]) / self.flow.pressure_factor
         return coefficients if self.flow.level is None else self._levelled(times, coefficients, *self.flow.level)
 
-    def _levelled(self, times: Array, pressures: Array, place: Array, value: Callable[[Array], Array]) -> Array:
+    def _levelled(self, times: Array, pressures: Array, point: Array, value: Callable[[Array], Array]) -> Array:
         """P (q, s) plus a constant, so that p has that value at a point (d,)."""
         axes = self.system.axes[self.flow.pressure]
-        there = reduce(np.kron, [one.at(place[k : k + 1])[0, : one.rank] for k, one in enumerate(axes)])
+        there = reduce(np.kron, [one.at(point[k : k + 1])[0, : one.rank] for k, one in enumerate(axes)])
         constant = reduce(np.kron, [one.tests.sum(axis=1) for one in axes])
         return pressures + np.outer(constant, value(times) - there @ pressures)
 

@@ -210,15 +210,15 @@ def _sides(
         side = term.region
         _need(term.kind == "boundary" and isinstance(side, FlatSide))
         assert isinstance(side, FlatSide)
-        place = side.axis, int(side.outward)
-        sides[place] = side
+        key = side.axis, int(side.outward)
+        sides[key] = side
         value = term.prescribed
         if value is not None and value[0].field in moving and value[0].order == 0:
-            _need((*place, value[0].field) not in given)
-            given.add((*place, value[0].field))
+            _need((*key, value[0].field) not in given)
+            given.add((*key, value[0].field))
             walls.append(term)
         else:
-            others.setdefault(place, []).append(term)
+            others.setdefault(key, []).append(term)
     fluxes: list[Flux] = []
     for axis, name in enumerate(problem.domain.names[1:], start=1):
         for outward in () if name in problem.periodic else (-1, 1):

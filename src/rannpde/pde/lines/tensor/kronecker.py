@@ -127,7 +127,7 @@ class FieldBlock:
 
         def second_order(rhs: Array, out: Array) -> None:
             """By inserting u_t = shift u - r₀ into the second row."""
-            above, below = (rhs[place].reshape(self.shape) for place in self.slices)
+            above, below = (rhs[rows].reshape(self.shape) for rows in self.slices)
             value = below + shift * above
             if damped:
                 value = value - sum(along(b, above, axis) for axis, b in enumerate(self.damping))
@@ -189,14 +189,14 @@ class CoupledBlock:
         inverses = np.linalg.inv(shift * np.eye(len(self.slices)) - self.symbols)
 
         def solve(rhs: Array, out: Array) -> None:
-            tensor = np.stack([rhs[place].reshape(self.shape) for place in self.slices], axis=-1)
+            tensor = np.stack([rhs[rows].reshape(self.shape) for rows in self.slices], axis=-1)
             for axis, one in enumerate(self.factors):
                 tensor = along(one.dual, tensor, axis)
             tensor = np.einsum("...ij,...j->...i", inverses, tensor)
             for axis, one in enumerate(self.factors):
                 tensor = along(one.vectors, tensor, axis)
-            for k, place in enumerate(self.slices):
-                out[place] = tensor[..., k].ravel()
+            for k, rows in enumerate(self.slices):
+                out[rows] = tensor[..., k].ravel()
 
         return solve
 
@@ -274,7 +274,7 @@ class KroneckerBlocks:
 
     def _contraction(self, shift: complex, direct: Callable[[Array], Array]) -> float:
         """The factor by which a correction with J₀ alone reduces the residual, by a few steps of the power method."""
-        size = max(place.stop for block in self.blocks for place in block.slices)
+        size = max(rows.stop for block in self.blocks for rows in block.slices)
         rhs = np.random.default_rng(0).standard_normal(size).astype(complex)
         rate = 0.0
         for _ in range(self.tuning.power_steps):

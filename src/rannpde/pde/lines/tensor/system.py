@@ -175,8 +175,8 @@ class TensorSystem:
             data = values.values(times, order).reshape(*shape, len(times))
             for k, one in enumerate(axes):
                 data = along(one.fit, data, k) if k != axis else data
-            place = axes[axis].rank + row
-            slab = (slice(None),) * axis + (slice(place, place + 1),)
+            number = axes[axis].rank + row
+            slab = (slice(None),) * axis + (slice(number, number + 1),)
             whole[slab] += data
             count[slab] += 1.0
         whole /= np.maximum(count, 1.0)

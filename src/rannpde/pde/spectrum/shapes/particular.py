@@ -188,10 +188,10 @@ class ParticularSolutions:
         assert isinstance(self.boundary, PlaneBoundary)
         sources = list(resolution.sources)
         unit = (np.arange(48) + 0.5) / 48
-        holes = [law.form.to(segment.place(unit)) for segment in self.boundary.segments if segment.loop]
+        holes = [law.form.to(segment.points(unit)) for segment in self.boundary.segments if segment.loop]
         for number, segment in enumerate(self.boundary.segments):
             if segment.loop == 0 and segment.straight and holes:
-                side = law.form.to(segment.place(unit))
+                side = law.form.to(segment.points(unit))
                 gap = min(float(np.linalg.norm(side[:, None] - hole, axis=2).min()) for hole in holes)
                 sources[number] = ceil(law.tuning.offset * segment.length / gap)
         return replace(resolution, corners=corners, sources=tuple(sources))

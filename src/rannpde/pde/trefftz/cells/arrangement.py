@@ -36,12 +36,12 @@ class Arrangement:
         """The number (M,) of the cell that holds each point, or that is nearest to it."""
         values = self.values(points)
         best = np.full(len(points), -np.inf)
-        found: Array = np.zeros(len(points), dtype=int)
+        numbers: Array = np.zeros(len(points), dtype=int)
         for number, signs in enumerate(self.signs):
             depth = (signs * values).min(axis=1, initial=np.inf)
             better = depth > best
-            best[better], found[better] = depth[better], number
-        return found
+            best[better], numbers[better] = depth[better], number
+        return numbers
 
     def neighbour(self, cell: int, curve: int) -> int | None:
         """The cell on the other side of a curve."""
@@ -123,11 +123,13 @@ def dividing_curve(level: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Array 
     terms = dict(sympy.Poly(level, *symbols).terms())
     if any(sum(power) > 2 for power in terms) or any(not value.is_number for value in terms.values()):
         return None
-    found = {power: float(value) for power, value in terms.items()}
-    bend, other = found.get((2, 0), 0.0), found.get((0, 2), 0.0)
-    if abs(bend - other) > ROUNDED * abs(bend) or found.get((1, 1), 0.0):
+    coefficients = {power: float(value) for power, value in terms.items()}
+    bend, other = coefficients.get((2, 0), 0.0), coefficients.get((0, 2), 0.0)
+    if abs(bend - other) > ROUNDED * abs(bend) or coefficients.get((1, 1), 0.0):
         return None
-    curve = np.array([found.get((0, 0), 0.0), found.get((1, 0), 0.0), found.get((0, 1), 0.0), bend])
+    curve = np.array(
+        [coefficients.get((0, 0), 0.0), coefficients.get((1, 0), 0.0), coefficients.get((0, 1), 0.0), bend]
+    )
     if not bend:
         return curve / np.hypot(curve[1], curve[2])
     square = (curve[1] ** 2 + curve[2] ** 2) / (4 * bend**2) - curve[0] / bend

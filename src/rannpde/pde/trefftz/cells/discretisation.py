@@ -110,10 +110,10 @@ class CellsDiscretisation:
 
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundaries of cells with their shares of the domain, where layers are thin."""
-        found = [law.tube() for law in self.laws]
+        tubes = [law.tube() for law in self.laws]
         whole = sum(law.domain.measure for law in self.laws)
-        shares = [own * law.domain.measure / whole for (_, own), law in zip(found, self.laws, strict=True)]
-        return np.concatenate([points for points, _ in found]), np.concatenate(shares)
+        shares = [own * law.domain.measure / whole for (_, own), law in zip(tubes, self.laws, strict=True)]
+        return np.concatenate([points for points, _ in tubes]), np.concatenate(shares)
 
     # ---------------------------------------------------------------------------------------------------- rows
 
@@ -127,8 +127,8 @@ class CellsDiscretisation:
         for number, own in enumerate(conditions):
             if own:
                 nothing = TrefftzNetwork((), np.empty(0), self.parts[number], self.laws[number].form)
-                found = boundary_rows(families[number], nothing, own, self.words)
-                blocks.append(RowBlock((number,), (found.matrix,), found.rhs, found.weights))
+                rows = boundary_rows(families[number], nothing, own, self.words)
+                blocks.append(RowBlock((number,), (rows.matrix,), rows.rhs, rows.weights))
         for face in faces:
             checkpoint()
             blocks += self._continuity(face, families)
@@ -137,7 +137,7 @@ class CellsDiscretisation:
     def misses(self, network: CellsNetwork, resolution: Resolutions, shift: float, factor: float) -> Misses:
         """What a function misses of the conditions and of the continuity at such points."""
         conditions, faces = self._points(resolution, shift, factor)
-        found = [
+        misses = [
             boundary_misses(one, own, self.words) for one, own in zip(network.networks, conditions, strict=True) if own
         ]
         for face in faces:
@@ -149,8 +149,8 @@ class CellsDiscretisation:
                     expression_residual(one, known, table, face, self.words)
                     for one, table in zip(pair, tables, strict=True)
                 )
-                found.append(Misses((left - right) / (0.5 * (size + other)), face.weights, face.groups))
-        return Misses(*(np.concatenate(parts) for parts in zip(*map(astuple, found), strict=True)))
+                misses.append(Misses((left - right) / (0.5 * (size + other)), face.weights, face.groups))
+        return Misses(*(np.concatenate(parts) for parts in zip(*map(astuple, misses), strict=True)))
 
     def _points(
         self, resolution: Resolutions, shift: float, factor: float
@@ -189,7 +189,7 @@ class CellsDiscretisation:
 
     def _face_points(self, sampled: Sequence[Sequence[SegmentPoints]], length: float) -> list[FacePoints]:
         """The points of each face, from the cell that has more of them there."""
-        found = []
+        face_points = []
         for curve, cell in self.conditions:
             other = self.arrangement.neighbour(cell, curve)
             assert other is not None
@@ -207,8 +207,8 @@ class CellsDiscretisation:
                 normals *= (-1) ** chosen / np.linalg.norm(normals, axis=1, keepdims=True)
                 weights = one.weights * np.sqrt(law.boundary.length / length)
                 groups = self._group(k, one.groups)
-                found.append(FacePoints((cell, other), curve, one.points, normals, weights, one.scales, groups))
-        return found
+                face_points.append(FacePoints((cell, other), curve, one.points, normals, weights, one.scales, groups))
+        return face_points
 
     def _beside(self, cell: int, one: SegmentPoints, other: int) -> bool:
         curve = self.faces[cell][one.number]
@@ -241,7 +241,7 @@ class CellsDiscretisation:
         weights: Array,
     ) -> Resolutions:  # fmt: skip
         """More features in the cells, and for the groups of these, whose errors are above the target."""
-        offsets, found, start = self._offsets, [], 0
+        offsets, resolutions, start = self._offsets, [], 0
         for number, (law, own) in enumerate(zip(self.laws, resolution, strict=True)):
             low, high = int(offsets[number]), int(offsets[number + 1])
             mine = {group - low: error for group, error in errors.items() if low <= group < high}
@@ -253,8 +253,8 @@ class CellsDiscretisation:
             for family in families[number]:
                 split.append((family, weights[start : start + family.columns]))
                 start += family.columns
-            found.append(law.refined(own, mine, target, slow, split))
-        return tuple(found)
+            resolutions.append(law.refined(own, mine, target, slow, split))
+        return tuple(resolutions)
 
     def _across(self, cell: int, other: int | None, curve: int, errors: Mapping[int, float]) -> dict[int, float]:
         """Errors that were charged to segments of the other cell at a face, as errors of the segments of this one."""
@@ -266,12 +266,12 @@ class CellsDiscretisation:
             if face == curve
         ]
         mine = [first[0] + k for k, face in enumerate(self.faces[cell]) if face == curve]
-        found = dict.fromkeys(mine, max(theirs, default=0.0))
+        own_errors = dict.fromkeys(mine, max(theirs, default=0.0))
         for number, point in enumerate(self._corner_points(cell)):
-            for their, place in enumerate(self._corner_points(other)):
-                if np.linalg.norm(point - place) <= JOINED_ENDS * self.laws[cell].boundary.size:
-                    found[number] = errors.get(int(self._offsets[other]) + their, 0.0)
-        return found
+            for their, other_point in enumerate(self._corner_points(other)):
+                if np.linalg.norm(point - other_point) <= JOINED_ENDS * self.laws[cell].boundary.size:
+                    own_errors[number] = errors.get(int(self._offsets[other]) + their, 0.0)
+        return own_errors
 
     def _corner_points(self, cell: int) -> list[Array]:
         law = self.laws[cell]

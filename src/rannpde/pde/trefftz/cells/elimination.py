@@ -96,8 +96,8 @@ class BlockRows:
         coefficients = np.zeros(len(sizes))
         for _ in range(2):
             left = [
-                (one.rhs - found) * one.weights
-                for one, found in zip(self.blocks, self.applied(coefficients / sizes), strict=True)
+                (one.rhs - values) * one.weights
+                for one, values in zip(self.blocks, self.applied(coefficients / sizes), strict=True)
             ]
             coefficients = coefficients + factors.solved(left)
         return BlockLeastSquares(coefficients / sizes, sizes, factors)
@@ -116,7 +116,7 @@ class Elimination:
         cls, matrices: Sequence[Array], cells: Sequence[tuple[int, ...]], columns: tuple[int, ...], ridge: float
     ) -> Elimination:
         """matrices : dense blocks of rows over the columns of their cells, one after the other."""
-        found = cls(columns, ridge)
+        elimination = cls(columns, ridge)
         rows: dict[int, tuple[tuple[int, ...], Array]] = dict(enumerate(zip(cells, matrices, strict=True)))
         left = set(range(len(columns)))
         while left:
@@ -126,15 +126,15 @@ class Elimination:
             cell = min(left, key=lambda c: (sum(columns[k] for k in met[c]), c))
             others = tuple(sorted(met[cell] - {cell}))
             inputs = tuple(number for number, (own, _) in rows.items() if cell in own)
-            front = found._gathered(cell, others, [rows.pop(number) for number in inputs])
-            found.fronts.append(Front(cell, others, Householder.of(front), inputs))
-            triangle = found.fronts[-1].reflections.triangle
+            front = elimination._gathered(cell, others, [rows.pop(number) for number in inputs])
+            elimination.fronts.append(Front(cell, others, Householder.of(front), inputs))
+            triangle = elimination.fronts[-1].reflections.triangle
             if others:
                 own = columns[cell]
                 rest = triangle[own : min(len(front), len(triangle)), own:]
-                rows[len(matrices) + len(found.fronts) - 1] = (others, rest)
+                rows[len(matrices) + len(elimination.fronts) - 1] = (others, rest)
             left.remove(cell)
-        return found
+        return elimination
 
     def _gathered(self, cell: int, others: tuple[int, ...], rows: list[tuple[tuple[int, ...], Array]]) -> Array:
         order = (cell, *others)
@@ -168,14 +168,14 @@ class Elimination:
             own = self.columns[front.cell]
             images.append(turned[:own])
             sides[len(rhs) + number] = turned[own:]
-        found: list[Array] = [np.empty(0)] * len(self.columns)
+        solutions: list[Array] = [np.empty(0)] * len(self.columns)
         for front, image in zip(reversed(self.fronts), reversed(images), strict=True):
             own = self.columns[front.cell]
             pivot = front.pivot(own)
             if front.others:
-                image = image - pivot[:, own:] @ np.concatenate([found[k] for k in front.others])
-            found[front.cell] = solve_triangular(pivot[:, :own], image, check_finite=False)
-        return np.concatenate(found)
+                image = image - pivot[:, own:] @ np.concatenate([solutions[k] for k in front.others])
+            solutions[front.cell] = solve_triangular(pivot[:, :own], image, check_finite=False)
+        return np.concatenate(solutions)
 
     def transposed(self, columns: Array) -> Array:
         """The adjoint of the inverse of the whole triangle times columns (N, K)."""

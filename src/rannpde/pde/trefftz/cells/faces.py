@@ -26,10 +26,10 @@ def side_of(problem: Problem, point: Array) -> Callable[[sympy.Expr], bool | Non
     """On which side of a formula of the coordinates a point (2,) lies; None for formulas of fields."""
     known = dict(zip(problem.vocabulary.symbols, np.asarray(point)[:, None], strict=True))
 
-    def positive(place: sympy.Expr) -> bool | None:
-        if not place.free_symbols <= set(known) or place.has(AppliedUndef):
+    def positive(formula: sympy.Expr) -> bool | None:
+        if not formula.free_symbols <= set(known) or formula.has(AppliedUndef):
             return None
-        return bool(np.ravel(evaluate([place], known)[0])[0] > 0)
+        return bool(np.ravel(evaluate([formula], known)[0])[0] > 0)
 
     return positive
 
@@ -60,9 +60,10 @@ def smooth_conditions(problem: Problem, model: PotentialModel | None) -> FaceCon
         u, v, p = (names[k] for k in model.fields)
         ratio = 2 / model.pressure
         texts = [f"{u} = 0", f"{v} = 0", f"dn({u}) + {ratio!r}*nx*{p} = 0", f"dn({v}) + {ratio!r}*ny*{p} = 0"]
-    found = [read(text.replace("nx", _normal(problem, 0)).replace("ny", _normal(problem, 1)), problem.vocabulary)
-             for text in texts]  # fmt: skip
-    return FaceConditions(tuple((one, one) for one in found))
+    normal = [_normal(problem, axis) for axis in range(2)]
+    texts = [text.replace("nx", normal[0]).replace("ny", normal[1]) for text in texts]
+    expressions = [read(text, problem.vocabulary) for text in texts]
+    return FaceConditions(tuple((one, one) for one in expressions))
 
 
 def _normal(problem: Problem, axis: int) -> str:
@@ -72,8 +73,8 @@ def _normal(problem: Problem, axis: int) -> str:
 def jump_conditions(problem: Problem, points: Sequence[Array]) -> FaceConditions:
     """Continuous fields and normal fluxes, for points (2,) in the two cells that meet."""
     sides = [side_of(problem, point) for point in points]
-    found = [read(f"{name} = 0", problem.vocabulary) for name in problem.fields]
-    pairs = [(one, one) for one in found]
+    fields = [read(f"{name} = 0", problem.vocabulary) for name in problem.fields]
+    pairs = [(one, one) for one in fields]
     for expression in problem.expressions.values():
         flux = expression.flux
         assert flux is not None

@@ -48,10 +48,10 @@ class CellsNetwork:
 
     def pole_distances(self, points: Array) -> Array:
         """The distance (M,) of points (M, 2) from the nearest pole of a feature of their cell."""
-        homes, found = self.arrangement.locate(points), np.full(len(points), np.inf)
+        homes, distances = self.arrangement.locate(points), np.full(len(points), np.inf)
         for number, network in enumerate(self.networks):
-            found[homes == number] = network.pole_distances(points[homes == number])
-        return found
+            distances[homes == number] = network.pole_distances(points[homes == number])
+        return distances
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""

@@ -18,7 +18,7 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.segments import BoundarySegment
 
 AROUND = 64
-"""Points of a small circle around a corner at which the cells that meet there are looked for."""
+"""Points of a small circle around a corner at which the cells that meet there are sought."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class PlaneCell:
         return self.share * self.domain.measure
 
     def contains(self, points: Array) -> Array:
-        found = self.arrangement.holds(self.number)(points)
-        found[found] = self.domain.contains(points[found])
-        return found
+        inside = self.arrangement.holds(self.number)(points)
+        inside[inside] = self.domain.contains(points[inside])
+        return inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def cell_boundaries(
     if isinstance(sides, str):
         return sides
     shares = np.bincount(arrangement.locate(domain.sample(2**12, rng=3, method="sobol")), minlength=len(forms)) / 2**12
-    found = []
+    boundaries = []
     for number, form in enumerate(forms):
         cell = PlaneCell(domain, arrangement, number, float(shares[number]))
         segments, faces = _segments(cell, sides, form)
@@ -75,9 +75,9 @@ def cell_boundaries(
         for curve in set(faces) - {-1}:
             if arrangement.neighbour(number, curve) is None:
                 return "a cell is too small to be seen"
-        found.append(CellBoundary(cell, boundary, tuple(faces)))
+        boundaries.append(CellBoundary(cell, boundary, tuple(faces)))
     turns = _turns(domain, sides, forms[0])
-    return [replace(one, boundary=_judged(one, turns, kinds)) for one in found]
+    return [replace(one, boundary=_judged(one, turns, kinds)) for one in boundaries]
 
 
 def _segments(

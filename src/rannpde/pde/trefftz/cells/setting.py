@@ -62,13 +62,13 @@ class CellsSetting:
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
         """Particular solutions of all fields in each cell; NoParticular where there are none."""
         known: dict[object, list[Particular]] = {}
-        found = []
+        solutions = []
         for equations in self.equations:
             key = material(equations)
             if key not in known:
                 known[key] = particulars(problem, equations, tol)
-            found.append(known[key])
-        return found
+            solutions.append(known[key])
+        return solutions
 
     def discretisation(
         self, problem: Problem, tol: float, tuning: TrefftzTuning, parts: Sequence[Sequence[Particular]]
@@ -108,19 +108,19 @@ def dividing_lines(one: TrefftzSetting) -> list[Array]:
     holes close to each other is better served by one network, whose multipoles are seen everywhere.
     """
     boundary, form = one.features_boundary, one.form
-    outline = np.concatenate([form.to(segment.place(np.linspace(0, 1, 33))) for segment in boundary.segments])
+    outline = np.concatenate([form.to(segment.points(np.linspace(0, 1, 33))) for segment in boundary.segments])
     low, high = outline.min(axis=0), outline.max(axis=0)
     axis = int(np.argmax(high - low))
     marks = [(corner.point[axis], corner.point[axis]) for corner in boundary.corners]
     marks += [(middle[axis] - outer, middle[axis] + outer) for middle, _, outer in boundary.holes]
-    width, end, found = float((high - low)[1 - axis]), float(low[axis]), []
+    width, end, lines = float((high - low)[1 - axis]), float(low[axis]), []
     normal = form.matrix.T @ np.eye(2)[axis]
     for start, stop in sorted(marks):
         if start - end > 0.5 * width:
-            place = form.back(0.5 * (start + end) * np.eye(2)[axis][None, :])[0]
-            found.append(line(place, normal))
+            point = form.back(0.5 * (start + end) * np.eye(2)[axis][None, :])[0]
+            lines.append(line(point, normal))
         end = max(end, float(stop))
-    return found
+    return lines
 
 
 def material_cells(problem: Problem) -> CellsSetting | str:
@@ -129,12 +129,12 @@ def material_cells(problem: Problem) -> CellsSetting | str:
         return "coefficients jump, and it is no equation of one field in the plane"
     symbols, expressions = problem.vocabulary.symbols, problem.expressions.values()
     levels = interface_levels((one.formula for one in expressions), symbols)
-    for level in (place for one in expressions for place in smooth_levels(one.jumps, symbols)):
+    for level in (jump for one in expressions for jump in smooth_levels(one.jumps, symbols)):
         levels += [] if level in levels else [level]
     curves = [dividing_curve(level, symbols) for level in levels]
     if any(curve is None for curve in curves):
         return "coefficients jump on a curve that is neither a line nor a circle"
-    jumping = set(smooth_levels((place for one in expressions for place in one.jumps), symbols))
+    jumping = set(smooth_levels((jump for one in expressions for jump in one.jumps), symbols))
     inside = problem.domain.sample(SEEN, rng=7, method="sobol")
     arrangement, dividing = arranged([curve for curve in curves if curve is not None], inside)
     fluxes = [level in jumping for level, divides in zip(levels, dividing, strict=True) if divides]

@@ -51,9 +51,9 @@ class Dissection:
     @classmethod
     def of(cls, rows: Sequence[NeighbourRows], boxes: Array, width: int) -> Dissection:
         """boxes (C, 2, 2) : where the cells are."""
-        found = cls(len(boxes), width)
-        found._dissected(np.arange(len(boxes)), boxes, list(rows))
-        return found
+        dissection = cls(len(boxes), width)
+        dissection._dissected(np.arange(len(boxes)), boxes, list(rows))
+        return dissection
 
     def _dissected(self, cells: Array, boxes: Array, rows: list[NeighbourRows]) -> list[NeighbourRows]:
         """Eliminate cells; rows : all that involve them. Return what is left for others."""
@@ -96,14 +96,14 @@ class Dissection:
 
     def _backward(self, images: Sequence[Array]) -> Array:
         """R⁻¹ applied."""
-        found = np.zeros((self.count, self.width))
+        coefficients = np.zeros((self.count, self.width))
         for part, image in zip(reversed(self.parts), reversed(images), strict=True):
             pivots = self.width * len(part.own)
             if part.others:
-                image = image - part.rows[:, pivots:-1] @ found[list(part.others)].ravel()
+                image = image - part.rows[:, pivots:-1] @ coefficients[list(part.others)].ravel()
             solution = solve_triangular(part.rows[:, :pivots], image, check_finite=False)
-            found[list(part.own)] = solution.reshape(-1, self.width)
-        return found
+            coefficients[list(part.own)] = solution.reshape(-1, self.width)
+        return coefficients
 
     def _forward(self, columns: Array) -> list[Array]:
         """The inverse adjoint of R applied to columns (C, m)."""

@@ -50,11 +50,11 @@ class VaryingEquation:
         jets = self.term.expression.jets
         nothing = {jet: np.zeros(len(points)) for jet in jets}
         value, partials = self.term.expression.linearised(self.term.known(points, self.problem.vocabulary), nothing)
-        found = {
+        coefficients = {
             jet.index: np.broadcast_to(np.asarray(partial, dtype=float), (len(points),))
             for jet, partial in zip(jets, partials, strict=True)
         }
-        return found, -np.broadcast_to(np.asarray(value, dtype=float), (len(points),))
+        return coefficients, -np.broadcast_to(np.asarray(value, dtype=float), (len(points),))
 
     @cached_property
     def sample_points(self) -> Array:
@@ -75,13 +75,13 @@ class VaryingEquation:
 
     @cached_property
     def waves(self) -> tuple[Array, Array]:
-        """The largest wavenumbers (G,) of undamped waves along each axis, by their place on it."""
-        found = []
+        """The largest wavenumbers (G,) of undamped waves along each axis, by their position on it."""
+        largest = []
         for axis in range(2):
             roots = self.roots(self.sample_points.reshape(-1, 2), axis)
             rates = np.abs(roots.imag) * (np.abs(roots.real) <= WAVE_DAMPING * np.abs(roots.imag))
-            found.append(rates.max(axis=0).reshape(SYMBOL_GRID, SYMBOL_GRID).max(axis=1 - axis))
-        return found[0], found[1]
+            largest.append(rates.max(axis=0).reshape(SYMBOL_GRID, SYMBOL_GRID).max(axis=1 - axis))
+        return largest[0], largest[1]
 
     @cached_property
     def layers(self) -> Array:
@@ -136,10 +136,10 @@ def varying_equation(problem: Problem) -> VaryingEquation | str:
         return boundary
     if any(jet.order > 1 for segment in boundary.segments for one in segment.terms for jet in one.expression.jets):
         return "its coefficients vary, and a condition is of order two"
-    found = VaryingEquation(problem, term, boundary.segments)
-    if len(found.constants) == len(found.indices):
+    equation = VaryingEquation(problem, term, boundary.segments)
+    if len(equation.constants) == len(equation.indices):
         return "its coefficients are constant"
-    values, source = found.coefficients(found.sample_points.reshape(-1, 2))
+    values, source = equation.coefficients(equation.sample_points.reshape(-1, 2))
     if not all(np.isfinite(one).all() for one in (*values.values(), source)):
         return "its coefficients vary, and are not finite everywhere"
     zero = np.zeros(SYMBOL_GRID**2)
@@ -147,4 +147,4 @@ def varying_equation(problem: Problem) -> VaryingEquation | str:
     definite = 4 * xx * yy - xy**2 > 0
     if not (definite.all() and len(set(np.sign(xx).tolist())) == 1):
         return "its coefficients vary, and it is not elliptic"
-    return found
+    return equation

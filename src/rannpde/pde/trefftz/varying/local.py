@@ -61,8 +61,8 @@ class LocalOperator:
         start = np.zeros((square.count, square.solutions + 1), order="F")
         start[:tested, 0], start[tested:, 1:] = known, np.eye(square.solutions)
         (ormqr,) = get_lapack_funcs(("ormqr",), (start,))
-        found = ormqr("L", "N", factors.reflections, factors.factors, start, PANEL * start.shape[1])[0]
-        return LocalSolutions(found[:, 1:], found[:, 0])
+        columns = ormqr("L", "N", factors.reflections, factors.factors, start, PANEL * start.shape[1])[0]
+        return LocalSolutions(columns[:, 1:], columns[:, 0])
 
     def defect(self, cell: int, coefficients: Array) -> tuple[float, float]:
         """The root mean square of what is left of the equation, and of the sum of sizes of its terms, between nodes."""

@@ -26,11 +26,11 @@ CELL_DEGREES = range(8, 37)
 class BoxSegment:
     """A segment across an axis between two cells, or of the boundary of the domain, where one of them is -1.
 
-    cells : below and above it along the axis; place : on the axis; ends : along the other one
+    cells : below and above it along the axis; position : on the axis; ends : along the other one
     """
 
     axis: int
-    place: float
+    position: float
     ends: tuple[float, float]
     cells: tuple[int, int]
 
@@ -41,9 +41,9 @@ class BoxSegment:
     def points(self, nodes: Array) -> Array:
         """Points (K, 2) at nodes (K,) of [-1, 1]."""
         low, high = self.ends
-        found = np.full((len(nodes), 2), self.place)
-        found[:, 1 - self.axis] = 0.5 * (low + high) + 0.5 * (high - low) * nodes
-        return found
+        points = np.full((len(nodes), 2), self.position)
+        points[:, 1 - self.axis] = 0.5 * (low + high) + 0.5 * (high - low) * nodes
+        return points
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,11 @@ class BoxMesh:
 
     def locate(self, points: Array) -> Array:
         """The cell (M,) of each point (M, 2); one outside belongs to the nearest."""
-        places = [
+        indices = [
             np.clip(np.searchsorted(line, points[:, axis], side="right") - 1, 0, len(line) - 2)
             for axis, line in enumerate(self.lines)
         ]
-        return np.asarray(self._owners[places[0], places[1]])
+        return np.asarray(self._owners[indices[0], indices[1]])
 
     def scaled(self, points: Array, homes: Array) -> Array:
         """Points (M, 2) in the coordinates [-1, 1]² of their cells."""
@@ -97,34 +97,34 @@ class BoxMesh:
     @cached_property
     def faces(self) -> tuple[BoxSegment, ...]:
         """All segments between two cells or on the boundary."""
-        found = []
+        faces = []
         for axis in range(2):
             outside = np.full((1, self._owners.shape[1 - axis]), -1)
             table = np.concatenate([outside, np.moveaxis(self._owners, axis, 0), outside])
             across, along = self.lines[axis], self.lines[1 - axis]
-            for row, place in enumerate(across):
-                found += list(_runs(table[row], table[row + 1], axis, float(place), along))
-        return tuple(found)
+            for row, position in enumerate(across):
+                faces += list(_runs(table[row], table[row + 1], axis, float(position), along))
+        return tuple(faces)
 
     def split(self, axes: Sequence[Sequence[int]]) -> BoxMesh:
         """Every cell divided in the middle across the axes (C, …) that are given for it."""
-        found = []
+        cells = []
         for cell, own in zip(self.cells, axes, strict=True):
             parts = [cell]
             for axis in own:
                 parts = [half for part in parts for half in _halved(part, axis)]
-            found += parts
-        return BoxMesh(np.array(found))
+            cells += parts
+        return BoxMesh(np.array(cells))
 
 
-def _runs(below: Array, above: Array, axis: int, place: float, along: Array) -> Iterator[BoxSegment]:
+def _runs(below: Array, above: Array, axis: int, position: float, along: Array) -> Iterator[BoxSegment]:
     """The faces on one line: as long as the same two cells meet."""
     pairs = np.stack([below, above], axis=1)
     starts = np.flatnonzero(np.concatenate([[True], (pairs[1:] != pairs[:-1]).any(axis=1)]))
     for start, stop in zip(starts, [*starts[1:], len(pairs)], strict=True):
         first, second = pairs[start].tolist()
         if first != second:
-            yield BoxSegment(axis, place, (float(along[start]), float(along[stop])), (first, second))
+            yield BoxSegment(axis, position, (float(along[start]), float(along[stop])), (first, second))
 
 
 def _halved(cell: Array, axis: int) -> list[Array]:
@@ -184,12 +184,12 @@ def _wave_cells(equation: VaryingEquation, degree: int, tol: float) -> list[Arra
     rates = [np.maximum(own, np.pi / length) for own, length in zip(equation.waves, lengths, strict=True)]
     waves = max(float(own.mean() * length) for own, length in zip(rates, lengths, strict=True)) / np.pi
     allowed = resolved_phase(degree, tol / max(waves, 1.0)) / np.sqrt(2)
-    found = []
+    lines = []
     for own, (low, high) in zip(rates, equation.bounds, strict=True):
         phases = np.concatenate([[0.0], np.cumsum(own)]) * (high - low) / len(own)
         cells = max(ceil(phases[-1] / allowed), 1)
-        found.append(np.interp(np.linspace(0, phases[-1], cells + 1), phases, np.linspace(low, high, len(phases))))
-    return found
+        lines.append(np.interp(np.linspace(0, phases[-1], cells + 1), phases, np.linspace(low, high, len(phases))))
+    return lines
 
 
 def _with_layers(line: Array, rates: Array, allowed: float) -> Array:
@@ -208,7 +208,7 @@ def _with_layers(line: Array, rates: Array, allowed: float) -> Array:
 
 def _with_ends(line: Array, equation: VaryingEquation, axis: int) -> Array:
     """Lines with those at which the condition on a side changes."""
-    ends = np.concatenate([segment.place(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
+    ends = np.concatenate([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
     near = 1e-9 * (line[-1] - line[0])
     new = [end for end in np.unique(ends) if np.abs(line - end).min() > near]
     return np.unique(np.concatenate([line, new]))

@@ -50,17 +50,17 @@ class VaryingNetwork:
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, 1)."""
-        found = {index: np.zeros((len(points), 1)) for index in indices}
+        totals = {index: np.zeros((len(points), 1)) for index in indices}
         homes = self.mesh.locate(points)
         unit = self.mesh.scaled(points, homes)
         for rows in row_blocks(len(points), block_rows((self.degree + 1) ** 2)):
             matrices = self.matrices[homes[rows]]
             first, second = ({k: self._square.along(unit[rows, a], k) for k in {i[a] for i in indices}} for a in (0, 1))
-            for index, total in found.items():
+            for index, total in totals.items():
                 along = (first[index[0]][:, None, :] @ matrices)[:, 0]
                 values = np.einsum("mj,mj->m", along, second[index[1]])
                 total[rows, 0] = values / np.prod(self.mesh.halves[homes[rows]] ** np.array(index), axis=1)
-        return found
+        return totals
 
     def pole_distances(self, points: Array) -> Array:
         """Infinite (M,): there are no poles."""

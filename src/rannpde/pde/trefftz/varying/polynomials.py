@@ -85,9 +85,9 @@ class SquarePolynomials:
         key = axis, end, order
         if key not in self._traces:
             own, other = self.powers if axis == 0 else self.powers[::-1]
-            found = np.zeros((self.degree + 1, self.count))
-            found[other, np.arange(self.count)] = self.along(np.array([float(end)]), order)[0][own]
-            self._traces[key] = found
+            trace = np.zeros((self.degree + 1, self.count))
+            trace[other, np.arange(self.count)] = self.along(np.array([float(end)]), order)[0][own]
+            self._traces[key] = trace
         return self._traces[key]
 
     @cached_property
@@ -112,9 +112,9 @@ class SquarePolynomials:
 
     def square_coefficients(self, coefficients: Array) -> Array:
         """Coefficients (…, N) as matrices (…, degree + 1, degree + 1) of i and j."""
-        found = np.zeros((*coefficients.shape[:-1], self.degree + 1, self.degree + 1))
-        found[..., self.powers[0], self.powers[1]] = coefficients
-        return found
+        matrices = np.zeros((*coefficients.shape[:-1], self.degree + 1, self.degree + 1))
+        matrices[..., self.powers[0], self.powers[1]] = coefficients
+        return matrices
 
 
 @lru_cache(maxsize=4)

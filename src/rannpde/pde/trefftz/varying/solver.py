@@ -131,11 +131,11 @@ class VaryingSolver:
         discretisation = VaryingDiscretisation(self.equation, self.tol)
         self.monitor.keep(lambda status, detail: self._kept(status, detail))
         loop = AdaptiveLoop(MARKED_SHARE)
-        found = loop.run(
+        outcome = loop.run(
             discretisation, discretisation.first(), self.tol, lambda: self.monitor.ended, self._described,
             self._verdict, self.record, report=self._report,
         )  # fmt: skip
-        return self._result(found.status, found.detail)
+        return self._result(outcome.status, outcome.detail)
 
     def _kept(self, status: Status, detail: str) -> object:
         return None if self.record.best is None else self.made(self._result(status, detail))

@@ -122,12 +122,12 @@ class VaryingSystem:
         scaled = (0.5 * (low + high) - self.mesh.middles[cell, 1 - axis] + 0.5 * (high - low) * nodes) / halves[
             1 - axis
         ]
-        found = {}
+        traces = {}
         for index in indices:
             across = square.trace(axis, end, index[axis]) / np.prod(halves ** np.array(index))
             along = square.along(scaled, index[1 - axis])
-            found[index] = along @ (across @ local.homogeneous), along @ (across @ local.particular)
-        return found
+            traces[index] = along @ (across @ local.homogeneous), along @ (across @ local.particular)
+        return traces
 
     def _continuity(self, face: BoxSegment, local: Sequence[LocalSolutions]) -> NeighbourRows:
         """Values and normal derivatives, polynomials on the face whose squares Gauss' rule integrates."""
@@ -169,7 +169,7 @@ class VaryingSystem:
         (middle,) = face.points(np.zeros(1))
         near = JOINED_ENDS * float(np.ptp(self.equation.bounds, axis=1).max())
         for segment in self.equation.segments:
-            ends = np.sort(segment.place(np.array([0.0, 1.0])), axis=0)
+            ends = np.sort(segment.points(np.array([0.0, 1.0])), axis=0)
             if (ends[0] - near <= middle).all() and (middle <= ends[1] + near).all():
                 return segment
         raise AssertionError("conditions cover the boundary")
