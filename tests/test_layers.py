@@ -424,6 +424,7 @@ def test_no_constant_or_function_has_the_name_of_another():
 PRIVATE_WORDS = {"found", "place", "places"}
 """Names of variables that say nothing of what they hold: a result, roots, points, positions, regions, …"""
 
+
 def test_variables_are_named_for_what_they_hold():
     names = {
         (path.relative_to(ROOT).as_posix(), node.lineno)

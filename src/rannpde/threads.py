@@ -24,16 +24,9 @@ class _Shared:
 
 
 _SHARED = _Shared()
-_HOME = os.getpid()
-
-
-def forked() -> bool:
-    """Whether this process was forked after the library was loaded.
-
-    The threads of OpenMP stay behind in the parent: to use them here hangs for ever (finufft) or ends the process
-    (numba), so that a forked process works with one thread.
-    """
-    return os.getpid() != _HOME
+LOADING_PROCESS = os.getpid()
+"""The process that loaded the library. In one that was forked from it since, the threads of OpenMP are missing: to use
+them hangs for ever (finufft) or ends the process (numba), so that it works with one thread."""
 
 
 @contextmanager

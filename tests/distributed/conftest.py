@@ -14,9 +14,11 @@ import rannpde as rp
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[distributed.LocalCluster]:
-    # a task that kills its workers is given up after two of them: each takes seconds to come back
+    # a task that kills its workers is given up after two of them: each takes seconds to come back; profiling takes a
+    # twentieth of a core as long as the cluster lives
+    settings = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.profile.enabled": False}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set(settings),
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
     ):
         yield cluster

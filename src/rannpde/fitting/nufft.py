@@ -10,6 +10,7 @@ and the right-hand side is another with the values as strengths at w_i. The cost
 
 from __future__ import annotations
 
+import os
 from math import isqrt, log2, pi, prod
 
 import finufft
@@ -17,7 +18,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
-from rannpde.threads import forked
+from rannpde.threads import LOADING_PROCESS
 
 NUFFT_TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
@@ -147,7 +148,7 @@ def _real_sums(axes: list[Array], strengths: Array, targets: Array, tolerance: f
 def _transform(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:
     """Σ_m strengths_m e^{i targets·x_m} at every column of targets."""
     call = (finufft.nufft1d3, finufft.nufft2d3, finufft.nufft3d3)[len(axes) - 1]
-    threads = 1 if forked() else 0  # 0: as many as OpenMP gives
+    threads = 1 if os.getpid() != LOADING_PROCESS else 0  # 0: as many as OpenMP gives
     columns = (np.ascontiguousarray(t) for t in targets)
     sums: Array = call(*axes, strengths, *columns, eps=tolerance, isign=1, nthreads=threads)
     return sums

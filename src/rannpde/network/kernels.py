@@ -7,6 +7,7 @@ unit in the last place while |z| < 1e6; beyond that the caller must reduce the a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import numba
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.threads import forked
+from rannpde.threads import LOADING_PROCESS
 
 REDUCTION_LIMIT = 1e6
 """Largest argument that the two parts of π/2 below reduce to full accuracy."""
@@ -43,7 +44,8 @@ def cosine_sine_block(
     points (M, n), weights (n, N), phases (N,), quarter_turns k a float in {0, 1, 2, 3}; out has ≥ 2N columns.
     """
     # with one thread no parallel region is entered: numba's simplest pool ends a process that enters two at once
-    kernel = _on_one_thread if forked() or numba.get_num_threads() == 1 else _on_all_threads
+    alone = os.getpid() != LOADING_PROCESS or numba.get_num_threads() == 1
+    kernel = _on_one_thread if alone else _on_all_threads
     kernel(points, weights, phases, scale, quarter_turns, out)
 
 

@@ -76,9 +76,10 @@ magnitude, so that what they leave is much smaller. In the plane 10 to 100 diffe
 TAIL_START = 0.875
 """Coefficients of an expansion beyond this share of its highest order, the last eighth, are its tail: the truncation
 error is smaller."""
-UNIFORM_SHARE = MUCH_SMALLER
+UNIFORM_SHARE = 0.2
 """Share of samples of a density that is uniform instead (a defensive mixture), so that what the density does not know
-of is still seen: few enough that the others are hardly less dense."""
+of is still seen; the others are at most a quarter more dense for it. With a tenth, first iterations of heat from a step
+were off by 40 to 70 %, with a fifth by 2 to 20 %."""
 CONFIDENCE = 0.95
 """Probability with which intervals and bands hold the value, unless another one is asked for; also the efficiency of
 robust estimates at normal noise, relative to least squares. Both are conventions of statistics."""
