@@ -14,6 +14,7 @@ from benchmarks.harness.reference_solution import LARGEST, read_reference
 from benchmarks.pinnacle import burgers, poisson, waves
 from benchmarks.pinnacle.table import CASES, ORDER
 from benchmarks.references import compute
+from draws import some
 from rannpde.errors import FileError
 from rannpde.pde.functions import ExactSolution
 from rannpde.pde.problem.checks import ConditionWarning
@@ -104,7 +105,7 @@ SLOW = ("heat-2d-vc", "heat-inverse", "ns-2d-lt", "poisson-2d-ms", "poisson-inve
 SMALL = [pytest.param(case, marks=[pytest.mark.slow] if case.name in SLOW else [], id=case.name) for case in STATED]
 
 
-@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("case", some(SMALL, 10))
 def test_a_small_version_is_solved(case):
     problem = stated(case, small=True)
     with warnings.catch_warnings():

@@ -22,7 +22,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 
-SEEDS = range(draws(8, 24))
+SEEDS = range(draws(5, 24))
 SECONDS = 120.0
 """Far more than any of them needs, so that a busy machine does not decide."""
 

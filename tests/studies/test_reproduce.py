@@ -329,6 +329,7 @@ def test_a_disk_that_fills_up_is_one_line_and_code_2(tmp_path: Path, toml: Path,
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, toml: Path) -> None:
     toml.write_text(TOML.replace("seeds = 2", "seeds = 400"))
     # a shell that runs the tests in the background makes children ignore Ctrl-C; a terminal does not

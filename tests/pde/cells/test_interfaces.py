@@ -9,7 +9,7 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
-from draws import covering
+from draws import covering, some
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.constraints.fluxes import contrast_weights
 from rannpde.pde.cells.interfaces.detection import interfaces_of
@@ -70,7 +70,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", some(PROBLEMS, 5))
 def test_interfaces_of_all_kinds(name):
     solved(made(*PROBLEMS[name]), 1e-7)
 
@@ -137,6 +137,7 @@ def quadrants(factors, bracket):
     return rp.Problem(f"div({jump}*grad(u)) = 0", domain, sides, functions={"g": known}, exact={"u": exact})
 
 
+@pytest.mark.slow
 def test_the_corner_of_an_inclusion():
     """u is like r^0.67; without cells that shrink to the corner iterations agreed on what was off by 8e-2."""
     solved(quadrants((100, 1, 1, 1), (0.6, 0.7)), 1e-3)

@@ -231,6 +231,7 @@ def test_subdomains_are_coupled_smoothly():
     assert "continuity" in four.losses
 
 
+@pytest.mark.slow
 def test_slabs_continue_each_other():
     problem = zoo("wave", duration=1.0)
     solution = found(problem, 1e-3, width=200, scale=1.2, slabs=2, placement="uniform")

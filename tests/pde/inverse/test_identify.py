@@ -274,6 +274,7 @@ def test_a_model_that_the_data_contradict_is_not_called_converged():
     assert solution.status is rp.Status.RESIDUAL_TOO_LARGE
 
 
+@pytest.mark.slow
 def test_a_search_from_far_away_follows_an_integrator():
     """Newton's method does not lead from the path of one guess to that of the next; an integrator does."""
     from scipy.integrate import solve_ivp

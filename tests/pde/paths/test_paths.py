@@ -69,6 +69,7 @@ def test_the_published_references_follow_from_their_derivations():
     assert allen_cahn_at_origin(100) == pytest.approx(0.0527813574, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_different_rates_lie_between_bounds_that_exclude_the_published_value():
     lower, upper, error = two_rates_bounds(100, 1000, rng=0)
     assert lower < upper + FIVE * error

@@ -149,6 +149,7 @@ def test_checkerboards_are_right(contrast, tol):
     assert solution.errors()["u"] < solution.estimate <= tol
 
 
+@pytest.mark.slow
 def test_checkerboards_in_random_boxes_are_right():
     rng = np.random.default_rng(8)
     for _ in range(draws(2, 4)):
