@@ -11,6 +11,7 @@ import sympy
 from scipy.integrate import solve_ivp
 from scipy.special import erf
 
+import honesty.rough  # noqa: F401 (its families join the others)
 from honesty.cases import case
 from honesty.judge import FACTOR, judge, true_error
 from rannpde.domains import Box, Interval, SpaceTime
@@ -324,5 +325,13 @@ def test_errors_between_the_points_of_collocation_show(family, seed):
     """In two cells: at as many Gauss points as degrees the error vanishes, and one degree more changes nothing where
     the solution is odd."""
     verdict = judge(case(seed, (family,)))
+    assert "converged" in verdict.words
+    assert verdict.error < 3 * verdict.estimate
+
+
+@pytest.mark.slow
+def test_rings_about_a_crossing_are_continued_before_constants_are_lost():
+    """Contrast 2970 in a box of uneven sides: constants among infinitely many rings had become rounding."""
+    verdict = judge(case(6112, ("checkerboard",)))
     assert "converged" in verdict.words
     assert verdict.error < 3 * verdict.estimate

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import rannpde as rp
 from draws import covering, draws, some
 from rannpde import On
 from rannpde.domains.boundary.slits import slit_lips
 from rannpde.errors import InputError
-from rannpde.pde.weak.assembly import HybridSystem
+from rannpde.pde.weak.assembly import HybridSystem, factorised_traces
 from rannpde.pde.weak.evaluation import weak_network
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.grading import graded_tree, towards_points
@@ -211,3 +212,8 @@ def test_a_lip_is_a_region():
     assert np.allclose(left.normals(points) + right.normals(points), 0.0)
     assert left.within([(-1, 1), (0.5, 1)], 7).shape == (7, 2)
     assert left.within([(0.1, 1), (0.5, 1)], 7).shape == (0, 2)
+
+
+def test_a_singular_matrix_of_traces_is_an_error_that_solves_know():
+    with pytest.raises(np.linalg.LinAlgError, match="matrix of traces"):
+        factorised_traces(sparse.csc_matrix((3, 3)), 2)

@@ -74,7 +74,7 @@ class FlowNewton:
             with np.errstate(all="ignore"):
                 try:
                     flow = system.solve(state)
-                except (RuntimeError, np.linalg.LinAlgError):  # an exactly singular matrix
+                except np.linalg.LinAlgError:  # an exactly singular matrix
                     return state, count, False
             size = flow_distance(system.local, flow, state)
             if not np.isfinite(size):

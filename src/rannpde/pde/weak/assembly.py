@@ -269,7 +269,10 @@ def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_
     flops = across**1.5 * size**1.5 if dim < 3 else across * size**2.0
     growth = log2(size + 2) / 2 if dim < 3 else size ** (1 / 3) / 2
     with factorising(f"sparse LU, {dim}", flops, 2 * matrix.dtype.itemsize * entries * growth):
-        return splu(matrix, permc_spec=order, diag_pivot_thresh=0.1, options={"SymmetricMode": True})
+        try:
+            return splu(matrix, permc_spec=order, diag_pivot_thresh=0.1, options={"SymmetricMode": True})
+        except RuntimeError as error:  # SciPy's word for an exactly singular matrix
+            raise np.linalg.LinAlgError(f"the matrix of traces: {error}") from error
 
 
 def eliminated(matrices: DistinctMatrices) -> tuple[Array, Array]:

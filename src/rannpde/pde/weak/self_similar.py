@@ -95,13 +95,16 @@ def continued_response(rings: SelfSimilarRings, parts: Sequence[CondensedCells],
     ring = _response(rings.ring, parts, np.concatenate([inner, outer]))
     a, b, c, d = ring[:count, :count], ring[:count, count:], ring[count:, :count], ring[count:, count:]
     scale = float(np.abs(d).max())
-    for _ in range(np.finfo(float).nmant):  # beyond, 2^-(2^steps) is the point itself for every exponent of doubles
+    endless = finite
+    # rings conduct constants, which have no exponent, inversely to their number: rounding grows in proportion to that,
+    # and half of the digits are left at the end
+    for halving in range(np.finfo(float).nmant // 2):
         left = np.linalg.solve(d + a, np.concatenate([c, b], axis=1))
         to_inner, to_outer = left[:, :count], left[:, count:]
         a, b, c, d = a - b @ to_inner, -b @ to_outer, -c @ to_inner, d - c @ to_outer
-        if np.abs(b).max() <= np.finfo(float).eps * scale:  # what is inside has no influence any more
+        fewer, endless = endless, d - c @ np.linalg.solve(a + finite, b)
+        if np.abs(endless - fewer).max() <= 2.0**halving * np.finfo(float).eps * scale:  # twice as many change nothing
             break
-    endless = d - c @ np.linalg.solve(a + finite, b)
     return inner, endless - finite
 
 
