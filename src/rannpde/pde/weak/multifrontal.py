@@ -22,7 +22,7 @@ from rannpde.pde.weak.self_similar import CondensedCells
 
 
 @dataclass(frozen=True, eq=False)
-class DividedRemainder:
+class PartitionedComplement:
     """The blocks of a Schur complement: own (p, p), right (p, r), left (r, p), corner (r, r), and the numbers rest (r,)
     of the unknowns that are not eliminated next."""
 
@@ -34,17 +34,19 @@ class DividedRemainder:
 
 
 @dataclass(frozen=True, eq=False)
-class Remainder:
+class TraceComplement:
     """What is left of some cells: numbers of unknowns (n,), and the Schur complement (n, n) on them."""
 
     unknowns: Array
     schur: Array
 
-    def divided(self, own: Array) -> DividedRemainder:
+    def divided(self, own: Array) -> PartitionedComplement:
         """own (p,) : positions of the unknowns that are eliminated next."""
         others = np.delete(np.arange(len(self.unknowns)), own)
         rows, left = self.schur[own], self.schur[others]
-        return DividedRemainder(self.unknowns[others], rows[:, own], rows[:, others], left[:, own], left[:, others])
+        return PartitionedComplement(
+            self.unknowns[others], rows[:, own], rows[:, others], left[:, own], left[:, others]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,8 @@ class FrontFactors:
     below: Array
 
     @classmethod
-    def of(cls, one: Remainder, other: Remainder, symmetric: bool) -> tuple[FrontFactors, Remainder]:
-        """Eliminate the unknowns that two remainders share: the factors, and what remains of both."""
+    def of(cls, one: TraceComplement, other: TraceComplement, symmetric: bool) -> tuple[FrontFactors, TraceComplement]:
+        """Eliminate the unknowns that two Schur complements share: the factors, and the complement of both."""
         pivots, *common = np.intersect1d(one.unknowns, other.unknowns, assume_unique=True, return_indices=True)
         p, first = len(pivots), len(one.unknowns) - len(pivots)
         parts = [part.divided(own) for part, own in zip((one, other), common, strict=True)]
@@ -89,7 +91,7 @@ class FrontFactors:
         schur = -(below @ above)
         schur[:first, :first] += parts[0].corner
         schur[first:, first:] += parts[1].corner
-        return cls(pivots, rest, order, lower, upper, above, below), Remainder(rest, schur)
+        return cls(pivots, rest, order, lower, upper, above, below), TraceComplement(rest, schur)
 
 
 def _cholesky(matrix: Array) -> Array | None:
@@ -113,14 +115,14 @@ class MultifrontalFactors:
         self._symmetric = symmetric
         self._fronts: list[FrontFactors] = []
         leaves = {node: number for number, node in enumerate(mesh.tree.leaves)}
-        own: dict[int, Remainder] = {}
+        own: dict[int, TraceComplement] = {}
         for part in cells:
             for row, cell in enumerate(part.cells):
                 dofs, schur = part.dofs[row], part.kinds[part.same[row]]
                 if used is not None:
                     mine = used[dofs]
                     dofs, schur = dofs[mine], schur[np.ix_(mine, mine)]
-                own[int(mesh.leaves[cell])] = Remainder(dofs, schur)
+                own[int(mesh.leaves[cell])] = TraceComplement(dofs, schur)
         plan = {leaf: part.unknowns for leaf, part in own.items()}
         flops, entries = self._work(mesh.tree, leaves, plan)[1:]
         with factorising("multifrontal", flops, FLOAT_BYTES * entries):
@@ -137,7 +139,9 @@ class MultifrontalFactors:
         flops = factor * (p**3 / 3 + p**2 * r + p * r**2)
         return rest, first + second + flops, mine + more + factor * p * size + r**2
 
-    def _eliminate(self, node: CellNode, leaves: dict[CellNode, int], own: dict[int, Remainder]) -> Remainder | None:
+    def _eliminate(
+        self, node: CellNode, leaves: dict[CellNode, int], own: dict[int, TraceComplement]
+    ) -> TraceComplement | None:
         """What remains on the faces around a node; None where no cell is in it."""
         if node.children is None:
             return own.pop(leaves[node], None)
@@ -145,9 +149,9 @@ class MultifrontalFactors:
         if one is None or other is None:
             return one or other
         checkpoint()
-        factors, remainder = FrontFactors.of(one, other, self._symmetric)
+        factors, complement = FrontFactors.of(one, other, self._symmetric)
         self._fronts.append(factors)
-        return remainder
+        return complement
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """The solution (n,) of the system, or of the transposed one; unknowns that take no part are zero."""
