@@ -82,6 +82,7 @@ BELOW_IN_PDE = {
     "adaptivity": {"monitor"},
     "time": {"monitor"},
     "initial": STATED | {"time"},
+    "equilibria": STATED | {"initial"},
     "gauss_newton": {"monitor"},
     "collocation": STATED | {"adaptivity", "gauss_newton", "monitor", "solution", "start", "forward_model"},
     "polynomials": STATED | {"gauss_newton", "monitor", "solution", "forward_model"},
@@ -89,6 +90,7 @@ BELOW_IN_PDE = {
     | {
         "adaptivity",
         "discontinuities",
+        "equilibria",
         "intrinsic",
         "monitor",
         "solution",

@@ -6,6 +6,7 @@ the way, as before the ignition of a flame, two least-squares solutions may agre
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,7 +126,8 @@ def _integration(
         return guess.rate(np.array([[time]]), state[:, None])[:, 0]
 
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # LSODA warns where it fails, and says so in its result too
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
                 method=method, rtol=tolerance, atol=MUCH_SMALLER * tolerance * scales, dense_output=True, events=event,

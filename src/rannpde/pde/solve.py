@@ -231,10 +231,8 @@ def _judged(solution: Solution) -> Solution:
     """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        explained = isinstance(solution, Identified) and solution.status in (
-            Status.UNDETERMINED,
-            Status.RESIDUAL_TOO_LARGE,
-        )
+        fits = isinstance(solution, Identified) and solution.status is Status.RESIDUAL_TOO_LARGE
+        explained = fits or solution.status is Status.UNDETERMINED
         advice = (
             "" if explained else shock_advice(solution.problem) or solution.history.advice
         )  # the reason says what to do: no other method would help

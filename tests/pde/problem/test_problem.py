@@ -279,3 +279,15 @@ def test_a_condition_at_the_end_of_time_is_answered_with_the_way_to_run_backward
         Problem("v_t + s**2*v_ss = v", domain, {"t=1": "v = max(s - 1, 0)"} | walls)
     with pytest.raises(InputError, match=r"add one such as On\('t=0', 'v = …'\)"):
         Problem("v_t = s**2*v_ss - v", domain, walls)
+
+
+def test_sides_named_by_decimals_are_exactly_the_ends():
+    """A number in a text may be read one unit of rounding off the bound that was given as a float."""
+    rng = np.random.default_rng(83)
+    for _ in range(200):
+        low = float(rng.normal() * 10.0 ** rng.integers(-4, 4))
+        high = low + float(10.0 ** rng.uniform(-3, 3))
+        domain = SpaceTime(t=(low, high), x=(low, high))
+        where = {f"t={low!r}": "u = 1", f"x={low!r}": "u = 1", f"x = {high!r}": "u = 1"}
+        problem = Problem("u_t = u_xx", domain, where)
+        assert {term.region.value for term in problem.constraints} == {low, high}

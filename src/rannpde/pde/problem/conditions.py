@@ -278,6 +278,7 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
             f"the side {text!r} lies outside the domain, where {coordinate} goes from {lower:g} to {upper:g}"
         )
     outward = -1 if abs(at - lower) <= slack else 1 if abs(at - upper) <= slack else 0
+    at = (at, float(upper), float(lower))[outward]  # decimals in a text may be read one unit of rounding off
     return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis))]
 
 

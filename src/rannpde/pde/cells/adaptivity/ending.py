@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 
@@ -23,6 +24,7 @@ class Ending:
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
     amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
     several_slopes : whether the highest derivative jumps between values that all satisfy the equation
+    equilibrium : a state that the solution reaches and from which it may depart at any time
     blow_up : where the solution becomes infinite, if it does
     """
 
@@ -34,6 +36,7 @@ class Ending:
     iterations: int
     amplification: float
     several_slopes: bool
+    equilibrium: Equilibrium | None
     blow_up: float | None
 
     def detail(self, problem: Problem) -> str:
@@ -55,6 +58,14 @@ class Ending:
             return (
                 "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
                 "state it for the derivative itself, or add diffusion"
+            )
+        if self.equilibrium is not None:
+            (field,), (name,) = problem.fields, problem.domain.names
+            reached = self.equilibrium
+            return (
+                f"the solution is not unique: it reaches {field} = {reached.value:.4g} at {name} = {reached.time:.4g}, "
+                f"where its rate vanishes like a distance to the power {reached.exponent:.2f}, and may stay there or "
+                "leave at any time; end the interval before it"
             )
         if self.amplification > 1:
             return (

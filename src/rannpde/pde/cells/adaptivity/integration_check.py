@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.equilibria import Equilibrium, reached_equilibrium
 from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated, blow_up_point, integrated
 from rannpde.pde.problem.problem import Problem
@@ -23,7 +24,19 @@ class IntegrationCheck:
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
-        self._paths: list[Integrated] | None = None
+
+    @cached_property
+    def _paths(self) -> list[Integrated]:
+        """The integrations that reached the end, the more accurate one last."""
+        rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
+        coarse = max(self.tol, 100 * rounding) / 10
+        integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
+        return [one for one in integrations if one is not None and one.regular]
+
+    @cached_property
+    def equilibrium(self) -> Equilibrium | None:
+        """The equilibrium that the solution reaches, and from which it may depart at any time."""
+        return reached_equilibrium(self._paths[-1]) if self._paths else None
 
     @cached_property
     def blow_up(self) -> float | None:
@@ -35,11 +48,6 @@ class IntegrationCheck:
 
         points (M, 1), roots (M, 1) : a quadrature rule, with the square roots of its weights
         """
-        if self._paths is None:
-            rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
-            coarse = max(self.tol, 100 * rounding) / 10
-            integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
-            self._paths = [one for one in integrations if one is not None and one.regular]
         if len(self._paths) < 2:
             return 0.0
         values = [roots * one.derivative(points, (0,)) for one in (*self._paths, state)]

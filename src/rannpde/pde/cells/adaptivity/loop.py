@@ -45,6 +45,7 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.discontinuities import corner_jumps
+from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
@@ -108,6 +109,7 @@ class CellsLoop:
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
         self.integration = IntegrationCheck(problem, tol) if begins else None
+        self.equilibrium: Equilibrium | None = None
         self.turning = 1.0
         self.may_be_ill_conditioned = may_be_ill_conditioned(problem)
 
@@ -136,12 +138,14 @@ class CellsLoop:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
-        if status is Status.BLOW_UP:  # what two iterations on the whole interval agree on means nothing
+        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and self.equilibrium is not None):
+            # what two iterations on the whole interval agree on means nothing
             estimate = np.inf
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
-            max(self.stability, self.turning), self.several_slopes, self._blow_up if status is Status.BLOW_UP else None,
+            max(self.stability, self.turning), self.several_slopes, self.equilibrium,
+            self._blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
         return CellsResult(
             best, iterations, estimate, status, detail or ("" if status.converged else ending.detail(self.problem))
@@ -260,6 +264,7 @@ class CellsLoop:
         rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
+            self.equilibrium = self.integration.equilibrium
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
 
@@ -299,7 +304,8 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
-        if self.agree and (not self.stability <= MOST_AMPLIFICATION or self.several_slopes):
+        several = self.several_slopes or self.equilibrium is not None
+        if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
             return Status.UNDETERMINED
         if not self.agree and len(self.estimator.iterations) > 1 and self._blow_up is not None:
             return Status.BLOW_UP
