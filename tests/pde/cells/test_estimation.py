@@ -29,13 +29,28 @@ def test_one_iteration_gives_no_estimate():
 
 def test_an_estimate_that_the_next_iteration_refutes_is_raised():
     """Cauchy data: the residual fell by three orders of magnitude, the error by less than one."""
-    trusted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2))
-    refuted = estimator((4, 9e-5, np.inf), (4, 9e-5, 3e-2), (8, 3e-8, 1.5e-2), (8, 6e-9, 9e-3))
+    trusted = estimator((4, 9e-5, np.inf), (8, 3e-8, 1.5e-2))
+    refuted = estimator((4, 9e-5, np.inf), (8, 3e-8, 1.5e-2), (8, 6e-9, 9e-3))
     assert trusted.estimate() == pytest.approx(MUCH_SMALLER * 1.5e-2 / np.sqrt(2))  # residuals are trusted that far
     assert refuted.corrected(trusted.estimate()) == pytest.approx(9e-3 / np.sqrt(2))
     assert refuted.corrected(1e-2) == 1e-2
     worse = estimator((8, 3e-8, 1.5e-2), (8, 6e-8, 9e-3))  # whose difference may be its own error
     assert worse.corrected(1e-4) == 1e-4
+
+
+def test_residuals_are_trusted_no_further_than_differences_have_fallen():
+    """Fast waves: residuals fell by a factor of 40, and three differences in a row were 9e-8, which was the error."""
+    start = (23, 3e-5, np.inf), (26, 9e-6, 9e-8)
+    assert estimator(*start, (30, 8e-7, 9.4e-8)).estimate() == pytest.approx(9.4e-8 / np.sqrt(2))
+    assert estimator(*start, (30, 8e-7, 4.5e-8)).estimate() == pytest.approx(0.5 * 4.5e-8 / np.sqrt(2))
+
+
+def test_iterations_with_alike_residuals_may_share_their_error():
+    """One more degree left the same residual: the small difference says nothing, the residual does."""
+    alike = estimator((2, 2.7e-7, np.inf), (3, 7.0e-10, 7.8e-9), (3, 7.7e-10, 3.3e-12))
+    assert alike.estimate() == pytest.approx(7.8e-9 * 7.7e-10 / 2.7e-7 / np.sqrt(2))
+    finer = estimator((2, 2.7e-7, np.inf), (3, 7.0e-10, 7.8e-9), (3, 9e-14, 3.3e-12))
+    assert finer.estimate() < 1e-11
 
 
 def test_rounding_that_a_nonlinear_problem_amplifies_is_not_small_by_chance():

@@ -72,10 +72,10 @@ class CellsEstimator:
         # one of these differences may be small by chance
         change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        gain *= self._growth_of_stability()
+        gain = max(gain * self._growth_of_stability(), self._change_over_the_one_before())
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         # near rounding, residuals say nothing about errors
-        return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor))
+        return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor), self._predicted_change())
 
     def _amplified_rounding(self) -> float:
         """Return the difference that the rounding of the last two iterations may cause, 0 where it is not rounding.
@@ -111,6 +111,22 @@ class CellsEstimator:
             return 1.0
         fallen = self.residuals[-2] / max(self.residuals[-3], 1e-300)
         return max(1.0, self.iterations[-1].difference / before / max(fallen, 1e-300))
+
+    def _change_over_the_one_before(self) -> float:
+        """Return the ratio of the last two differences, 0 where there is only one: no error falls faster than these."""
+        before = self.iterations[-2].difference
+        return self.iterations[-1].difference / before if np.isfinite(before) and before > 0 else 0.0
+
+    def _predicted_change(self) -> float:
+        """Return the difference before the last one, reduced as much as the residual since; 0 where it is not known.
+
+        Two iterations whose residuals are alike, since more functions did not help, may share their error: their
+        difference is small by chance.
+        """
+        before = self.iterations[-2].difference
+        if not np.isfinite(before) or self.at_rounding(self.iterations[-1]):
+            return 0.0
+        return before * min(self.residuals[-1] / max(*self.residuals[-3:-1], 1e-300), 1.0)
 
     def _gain_in_time(self, change: float) -> float:
         """Bound the ratio of the errors of the last two integrations from below.
