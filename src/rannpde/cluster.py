@@ -108,7 +108,13 @@ def one_core() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The libraries of this process that have threads; to find them takes longer than a small task."""
+    """The libraries of this process that have threads; to find them takes longer than a small task.
+
+    What is loaded later is not among them: a worker whose first task evaluates a network would let the transforms of a
+    later fit have all cores, whose sums are rounded otherwise.
+    """
+    import finufft  # noqa: F401
+
     return ThreadpoolController()
 
 
