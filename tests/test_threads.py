@@ -40,7 +40,7 @@ def test_solves_in_threads_leave_the_threads_as_they_were():
 
 
 def test_a_task_has_one_core_whatever_the_process_loads_first():
-    """A worker whose first task needs no transform: those of its next task have one thread too, and so the same bits."""
+    """A worker whose first task needs no transform: those of the next have one thread too, and so the same bits."""
     code = (
         "from rannpde.cluster import one_core\n"
         "with one_core(): pass\n"
