@@ -141,7 +141,7 @@ def test_eigenvalues_near_a_number_know_their_place() -> None:
 def test_a_deep_narrow_well_is_not_overlooked() -> None:
     """Its bound state is 1/500 of the interval wide, away from any cell of a first mesh."""
     problem = on("-u_xx - 1e6*exp(-((x - 0.37341)/0.001)**2)*u = lam*u", (0, 1), FIXED)
-    found = rp.eigen(problem, 3, tol=1e-5)
+    found = rp.eigen(problem, 3, tol=1e-8)
     assert found.converged
     assert found.values[0] < -1e5 < 0 < found.values[1]
 
