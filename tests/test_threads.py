@@ -1,5 +1,7 @@
 """The limit of BLAS threads: held together, given back by the last one."""
 
+import subprocess
+import sys
 import threading
 
 from threadpoolctl import threadpool_info
@@ -35,3 +37,16 @@ def test_solves_in_threads_leave_the_threads_as_they_were():
     assert len(found) == 3
     assert all(one.converged for one in found)
     assert blas_threads() == before
+
+
+def test_a_task_has_one_core_whatever_the_process_loads_first():
+    """A worker whose first task needs no transform: those of the next have one thread too, and so the same bits."""
+    code = (
+        "from rannpde.cluster import one_core\n"
+        "with one_core(): pass\n"
+        "import finufft\n"
+        "from threadpoolctl import threadpool_info\n"
+        "with one_core(): print({pool['num_threads'] for pool in threadpool_info() if pool['user_api'] == 'openmp'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "{1}"

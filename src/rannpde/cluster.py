@@ -11,17 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
-from rannpde.threads import one_thread
+from rannpde.threads import one_thread, threaded_libraries
 
 EXTRA = "pip install 'rannpde[distributed]'"
 POLL_SECONDS = 0.2
@@ -98,18 +96,12 @@ def one_core() -> Iterator[None]:
 
     before = numba.get_num_threads()
     # the numbers of OpenMP and numba belong to the thread that asks, that of BLAS to the process
-    with one_thread(), _libraries().limit(limits=1, user_api="openmp"):
+    with one_thread(), threaded_libraries().limit(limits=1, user_api="openmp"):
         numba.set_num_threads(1)
         try:
             yield
         finally:
             numba.set_num_threads(before)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The libraries of this process that have threads; to find them takes longer than a small task."""
-    return ThreadpoolController()
 
 
 def map_rows(

@@ -7,11 +7,14 @@ back would leave it wherever the last one found it; so the first to come sets it
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 
 class _Shared:
@@ -20,13 +23,26 @@ class _Shared:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.holders = 0
-        self.limits: threadpool_limits | None = None
+        self.limits: Any = None
 
 
 _SHARED = _Shared()
 LOADING_PROCESS = os.getpid()
 """The process that loaded the library. In one that was forked from it since, the threads of OpenMP are missing: to use
 them hangs for ever (finufft) or ends the process (numba), so that it works with one thread."""
+
+
+def threaded_libraries() -> ThreadpoolController:
+    """The libraries of this process that have threads: looked for, which takes milliseconds, where modules are new.
+
+    One that was missed because it came later would keep its threads, and round its sums otherwise.
+    """
+    return _libraries_with(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _libraries_with(modules: int) -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -38,7 +54,7 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
     with _SHARED.lock:
         _SHARED.holders += 1
         if _SHARED.limits is None:
-            _SHARED.limits = threadpool_limits(1, user_api="blas")
+            _SHARED.limits = threaded_libraries().limit(limits=1, user_api="blas")
     try:
         yield
     finally:

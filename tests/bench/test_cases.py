@@ -105,7 +105,7 @@ SLOW = ("heat-2d-vc", "heat-inverse", "ns-2d-lt", "poisson-2d-ms", "poisson-inve
 SMALL = [pytest.param(case, marks=[pytest.mark.slow] if case.name in SLOW else [], id=case.name) for case in STATED]
 
 
-@pytest.mark.parametrize("case", some(SMALL, 10))
+@pytest.mark.parametrize("case", some(SMALL, 7))
 def test_a_small_version_is_solved(case):
     problem = stated(case, small=True)
     with warnings.catch_warnings():

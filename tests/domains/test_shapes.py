@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from helpers import inked
 from known_shapes import CUBE, FOUR, PLANE, PLATE, SPACE, SQUARE, plane, space
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate
+from rannpde.domains.boundary.solids import AllOrNothing, Branch, Leaf, Tree, tree_level, without_constants
 from rannpde.domains.operations.combined import nearby
 from rannpde.domains.operations.touching import refuse_touching_solids
 from rannpde.domains.shapes.formed import Curve, Implicit
@@ -278,6 +279,42 @@ def test_levels_are_distances_near_the_boundary():
             # relative to the curvature times the step, and to corners closer than it
             np.testing.assert_allclose(out, step, rtol=1e-3)
             np.testing.assert_allclose(into, -step, rtol=1e-3)
+
+
+def test_thin_solids_are_not_called_empty():
+    """A plate that no point of a coarse grid is in is measured exactly; what has no point at all is refused."""
+    plate = CUBE - Box(x=(-1, 2), y=(-1, 2), z=(0.01, 2))
+    assert len(plate.sides) == 6
+    assert plate.measure == pytest.approx(0.01, rel=1e-9)
+    with pytest.raises(InputError, match="is empty"):
+        (CUBE - Ball((0.5, 0.5, 0.5), 2)).sides
+
+
+def test_a_set_without_its_constant_parts_is_the_same_set():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-0.5, 1.5, (200, 2))
+    for _ in range(100):
+        tree = random_tree(rng, 3)
+        less = without_constants(tree)
+        np.testing.assert_array_equal(tree_level(less, points) < 0, tree_level(tree, points) < 0)
+        assert tidy(less)
+
+
+def tidy(tree: Tree) -> bool:
+    """Whether only that from which others are taken is everything, or the whole tree is one leaf."""
+    if isinstance(tree, Leaf):
+        return True
+    others = tree.parts[1 if tree.operation == "difference" else 0 :]
+    constant = any(isinstance(part, Leaf) and isinstance(part.solid, AllOrNothing) for part in others)
+    return not constant and all(map(tidy, tree.parts))
+
+
+def random_tree(rng: np.random.Generator, depth: int) -> Tree:
+    if depth == 0 or rng.uniform() < 0.2:
+        solid = (SQUARE, Ball((0.5, 0.5), 0.5), AllOrNothing(True), AllOrNothing(False))[rng.integers(4)]
+        return Leaf(solid)
+    parts = tuple(random_tree(rng, depth - 1) for _ in range(rng.integers(2, 4)))
+    return Branch(("union", "intersection", "difference")[rng.integers(3)], parts)
 
 
 def test_parts_of_the_boundary_by_a_condition():

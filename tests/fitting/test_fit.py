@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from draws import some
+from draws import covering, some
 from helpers import EPS, relative
 from rannpde.errors import InputError
 from rannpde.fitting.fit import add_dense, fit
@@ -32,9 +32,7 @@ def problem(dim=2, rows=600, seed=0):
     return points, target(points)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3])
-@pytest.mark.parametrize("constant", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dim", "constant", "weighted"), covering([1, 2, 3], [True, False], [False, True]))
 def test_nufft_sums_are_the_dense_sums(dim, constant, weighted):
     rng = np.random.default_rng(dim)
     domain = SimpleNamespace(bounds=np.array([[-1.0, 2.5]] * dim))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ TALLY: Counter[str] = Counter()
 
 @pytest.fixture(scope="module", autouse=True)
 def tally():
+    corpus()  # not while an example is drawn, which must be quick
     yield
     report(TALLY)
 
@@ -84,7 +86,9 @@ def test_grown_statements(left, right):
 # ------------------------------------------------------------------------------------------------- mutated from real
 
 
-def _corpus() -> list[str]:
+@cache
+def corpus() -> list[str]:
+    """Statements of the zoo, not made when tests are collected."""
     found = []
     for name in ZOO:
         problem = zoo(name)
@@ -93,7 +97,6 @@ def _corpus() -> list[str]:
     return sorted({text for text in found if isinstance(text, str)} | set(LEAVES))
 
 
-CORPUS = _corpus()
 TOKENS = [
     *LEAVES,
     *(f"{name}(" for name in CALLS),
@@ -110,7 +113,7 @@ TOKENS = [
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    text = draw(st.sampled_from(CORPUS))
+    text = draw(st.sampled_from(corpus()))
     for _ in range(draw(st.integers(1, 3))):
         places = st.integers(0, len(text))
         start, end = sorted((draw(places), draw(places)))
@@ -127,7 +130,7 @@ def mutated(draw: st.DrawFn) -> str:
             call = draw(st.sampled_from(CALLS))
             text = text[:start] + f"{call}({text[start:end]})" + text[end:]
         else:
-            text = text[:start] + draw(st.sampled_from(CORPUS)) + text[end:]
+            text = text[:start] + draw(st.sampled_from(corpus())) + text[end:]
     return text
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from draws import draws
+from draws import draws, some
 from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
 from randomised.problems import SHAPES, Frame, user_problem
 from randomised.wider import wider_problem
@@ -42,7 +42,7 @@ def test_a_problem_of_the_wider_generator_is_no_defect(seed):
 
 def test_the_solutions_are_those_of_the_problems():
     """A manufactured solution leaves nothing in any equation or condition, up to rounding."""
-    for problem in (*map(user_problem, range(100, 100 + draws(5, 12))), *map(wider_problem, range(draws(4, 10)))):
+    for problem in (*map(user_problem, range(100, 100 + draws(3, 12))), *map(wider_problem, range(draws(2, 10)))):
         seed, problem = problem.seed, problem.problem()
         assert problem.exact_solution is not None
         for name, left in held_out_residual(problem, problem.exact_solution).items():
@@ -90,7 +90,7 @@ def harmonic(domain: Domain, factor: float, angle: float, shift: tuple[float, fl
     return Problem("laplace(u) = 0", moved, {"rim": rp.On("boundary", f"u = {exact}")}, exact={"u": exact})
 
 
-@pytest.mark.parametrize("shape", PLAIN)
+@pytest.mark.parametrize("shape", some(PLAIN, 4))
 @pytest.mark.parametrize("draw", range(draws(1, 2)))
 def test_nothing_depends_on_units_position_or_decimals(shape, draw):
     """A shape in other units and elsewhere: the same iterations up to one, the same accuracy up to a factor."""
@@ -105,7 +105,7 @@ def test_nothing_depends_on_units_position_or_decimals(shape, draw):
     assert len(moved.widths) <= 2 * len(plain.widths)
 
 
-@pytest.mark.parametrize("shape", PLAIN)
+@pytest.mark.parametrize("shape", some(PLAIN, 3))
 def test_rotated_shapes_are_solved_too(shape):
     """Rotation changes how cells meet the shape, so only the accuracy is compared."""
     rng = np.random.default_rng([7, *map(ord, shape)])

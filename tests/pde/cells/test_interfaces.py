@@ -44,7 +44,7 @@ def solved(problem, tol, rng=0, times=10):
     return solution
 
 
-@pytest.mark.parametrize(("contrast", "rng"), covering([1e-6, 1e-3, 1e3, 1e6], [0, 1]))
+@pytest.mark.parametrize(("contrast", "rng"), some(covering([1e-6, 1e-3, 1e3, 1e6], [0, 1]), 2))
 def test_a_disc_of_any_contrast(contrast, rng):
     """u = r⁴/k + a constant outside: the flux 4 r³ everywhere."""
     gap = 0.25**2 * (1 / contrast - 1)
@@ -70,7 +70,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", some(PROBLEMS, 5))
+@pytest.mark.parametrize("name", some(PROBLEMS, 4))
 def test_interfaces_of_all_kinds(name):
     solved(made(*PROBLEMS[name]), 1e-7)
 

@@ -20,7 +20,7 @@ STOKES = ["-laplace(u) + p_x = 0", "-laplace(v) + p_y = 0", "u_x + v_y = 0"]
 FIELDS = ("u", "v", "p")
 
 
-@pytest.mark.parametrize("seed", range(draws(3, 6)))
+@pytest.mark.parametrize("seed", range(draws(2, 6)))
 def test_random_flows_are_found(seed):
     """Half with inertia, with a hole, with an open side, in units from millimetres to kilometres."""
     kinds = {"inertia": bool(seed % 2), "hole": bool(seed // 2 % 2), "open_side": seed in (1, 2, 4)}

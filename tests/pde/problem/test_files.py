@@ -170,10 +170,18 @@ def test_huge_deep_binary_and_missing_files_are_refused(tmp_path):
         read_problem(tmp_path / "nothing.toml")
 
 
-@pytest.mark.parametrize("name", [name for name in ZOO if to_table(zoo(name)) is not None])
+NOT_TEXT = ("burgers", "navier_stokes_eulerian", "navier_stokes_lagrangian", "porous_medium")
+"""Problems whose exact solution or coefficients are functions of Python."""
+
+
+@pytest.mark.parametrize("name", ZOO)
 def test_text_problems_survive_a_round_trip(name):
     problem = zoo(name)
-    again = from_table(to_table(problem))
+    table = to_table(problem)
+    assert (table is None) == (name in NOT_TEXT)
+    if table is None:
+        return
+    again = from_table(table)
     assert again.fields == problem.fields
     assert [term.expression.formula for term in again.terms] == [term.expression.formula for term in problem.terms]
     assert (again.domain.bounds == problem.domain.bounds).all()

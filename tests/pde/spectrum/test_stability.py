@@ -84,7 +84,7 @@ def test_the_fold_of_bratu_in_any_unit(length: float) -> None:
 
 
 def test_the_fold_of_bratu_on_the_unit_square() -> None:
-    found = rp.continuation(bratu(rp.Box(x=(0, 1), y=(0, 1))), "lam", 5.0, 7.5, tol=1e-7)
+    found = rp.continuation(bratu(rp.Box(x=(0, 1), y=(0, 1))), "lam", 6.2, 7.2, tol=1e-7)
     (fold,) = found.folds
     assert fold.parameter == pytest.approx(6.80812442259, rel=1e-8)
     assert fold.extreme == pytest.approx(1.3916612, rel=1e-6)

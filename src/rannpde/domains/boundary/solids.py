@@ -126,6 +126,26 @@ def tree_level(tree: Tree, points: Array) -> Array:
     return combined
 
 
+def without_constants(tree: Tree) -> Tree:
+    """The same set without solids that are everything or nothing, unless the whole set is: fewer curves to cut.
+
+    >>> everything, nothing = (Leaf(AllOrNothing(full)) for full in (True, False))
+    >>> without_constants(Branch("difference", (everything, Branch("union", (nothing, nothing))))).solid.full
+    True
+    """
+    if isinstance(tree, Leaf):
+        return tree
+    parts = [without_constants(part) for part in tree.parts]
+    constants = [part.solid.full if isinstance(part, Leaf) and isinstance(part.solid, AllOrNothing) else None
+                 for part in parts]  # fmt: skip
+    union, difference = tree.operation == "union", tree.operation == "difference"
+    # a union with everything is everything; an intersection with nothing is nothing, and so is what all was taken from
+    if any(full is (union or (difference and number > 0)) for number, full in enumerate(constants)):
+        return Leaf(AllOrNothing(union))
+    kept = [parts[k] for k, full in enumerate(constants) if full is None or (difference and k == 0)]
+    return Branch(tree.operation, tuple(kept)) if len(kept) > 1 else (kept or parts)[0]
+
+
 def tree_leaves(tree: Tree) -> Iterator[Leaf]:
     """All solids of a tree, in the order in which they were written."""
     if isinstance(tree, Leaf):

@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart, Parallelograms
 from rannpde.domains.boundary.planar import JOINED, Planar
-from rannpde.domains.boundary.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree, without_constants
 from rannpde.domains.boundary.tracing import CAUTION, Wall, regularised
 from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
 from rannpde.domains.quadrature.plane import endpoint_grading, planar_rule
@@ -110,7 +110,7 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
     one = Branch("difference", (Branch("intersection", (square, inner)), outer))
     other = Branch("difference", (Branch("intersection", (square, outer)), inner))
     for candidate in (one, other):
-        planar = Planar(candidate, np.array([[-0.01, 1.01], [-0.01, 1.01]]))
+        planar = Planar(without_constants(candidate), np.array([[-0.01, 1.01], [-0.01, 1.01]]))
         if planar.labelled_arcs:
             return planar
     return None
@@ -174,7 +174,7 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
 
 def _planar(tree: Tree, height: float, bounds: Array) -> Planar | None:
     margin = 0.01 * (bounds[:2, 1] - bounds[:2, 0]).max()
-    planar = Planar(slice_of(tree, height, bounds), bounds[:2] + np.array([-margin, margin]))
+    planar = Planar(without_constants(slice_of(tree, height, bounds)), bounds[:2] + np.array([-margin, margin]))
     return planar if planar.labelled_arcs else None
 
 
