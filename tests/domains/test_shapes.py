@@ -501,3 +501,13 @@ def test_parts_far_from_a_box_have_no_say_in_it(seed):
         assert np.array_equal(near.level(points) < 0, shape.level(points) < 0)
         assert np.array_equal(near.contains(points), shape.contains(points))
     assert fewer > 20
+
+
+@pytest.mark.parametrize(("thickness", "axis"), [(1e-2, 0), (1e-3, 1), (1e-5, 2)])
+def test_thin_plates_have_all_of_their_sides(thickness, axis):
+    """Random points of a surface miss the rims, which are a thousandth of it and less."""
+    names = "xyz"
+    away = {name: (thickness, 2.0) if k == axis else (-1.0, 2.0) for k, name in enumerate(names)}
+    plate = Box(x=(0, 1), y=(0, 1), z=(0, 1)) - Box(**away)
+    assert len(plate.sides) == 6
+    assert plate.volume == pytest.approx(thickness, rel=1e-9)

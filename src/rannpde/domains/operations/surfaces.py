@@ -144,8 +144,15 @@ class Sheet:
         chosen = generator.permutation(len(piece))[:500]
         number = np.repeat(piece[chosen], 8)
         unit = lower[chosen, None, :] + width[chosen, None, None] * generator.random((len(chosen), 8, 2))
-        at = unit.reshape(-1, 2)
-        bounding, sign = self.state(self.chart.place(number, at), normals_of(self.chart.tangents(number, at)))
+        sign = self._sign_at(number, unit.reshape(-1, 2))
+        if sign == 0:  # random points miss what is thin, such as the rim of a plate
+            rules = [(number, planar_rule(planar, 2, 1)[0]) for number, planar in self._pieces[1].items()]
+            sign = next((own for number, at in rules if (own := self._sign_at(np.full(len(at), number), at))), 0.0)
+        return sign
+
+    def _sign_at(self, piece: Array, at: Array) -> float:
+        """The same by points (M, 2) of pieces (M,), 0 where none of them bounds the set."""
+        bounding, sign = self.state(self.chart.place(piece, at), normals_of(self.chart.tangents(piece, at)))
         return float(np.sign(sign[bounding].sum())) if bounding.any() else 0.0
 
 
