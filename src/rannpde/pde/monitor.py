@@ -9,7 +9,8 @@ from math import isfinite
 from typing import Any
 
 from rannpde.checkpoints import Cause, Ended
-from rannpde.pde.budget import Budget
+from rannpde.pde.budget import GRACE, Budget
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 
 class Status(Enum):
@@ -129,9 +130,9 @@ class Monitor:
         return replace(self, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
     def rest(self) -> Monitor:
-        """A monitor for a solve within this one, with the time that is left, but at least a tenth of a second."""
+        """A monitor for a solve within this one, with the time that is left, but time to begin at all."""
         budget = self.budget
-        left = None if budget.seconds is None else max(budget.remaining, 0.1)
+        left = None if budget.seconds is None else max(budget.remaining, MUCH_SMALLER * GRACE[1])
         return replace(self, budget=replace(budget, seconds=left, started=budget.clock()))
 
     def tell(

@@ -106,7 +106,7 @@ class BoxModes(SpatialModes):
         return min(float(axis.frequencies[-1]) for axis in self.axes)
 
     def nodes(self) -> Array:
-        reserve(16.0 * len(self.axes) * np.prod([len(axis.rule[0]) for axis in self.axes]), "a grid of points")
+        reserve(16 * len(self.axes) * np.prod([len(axis.rule[0]) for axis in self.axes]), "a grid of points")
         return combinations([axis.rule[0] for axis in self.axes])
 
     def projected(self, values: Array) -> Array:

@@ -42,7 +42,7 @@ from rannpde.pde.trefftz.single import OneNetwork
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.varying.equation import VaryingEquation, varying_equation
 from rannpde.pde.trefftz.varying.solver import VaryingSolver
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 from rannpde.threads import one_thread
 
 TYPICAL_TOLERANCE = 1e-8
@@ -230,7 +230,7 @@ def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
         if output.at is not None and problem.output_expressions[name].order
     ]
     size = float(np.ptp(problem.domain.bounds, axis=1).max())
-    return any(np.linalg.norm(point - corner) < 1e-6 * size for point in asked for corner in corners)
+    return any(np.linalg.norm(point - corner) < ROOT_ROUNDED * size for point in asked for corner in corners)
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class SingularEdge:
         """Whether the edge runs along or through a closed box (d, 2), not only to one of its corners; of a vertex,
         whether it lies in the box."""
         for axis, (low, high) in enumerate(bounds):
-            room = min(slack[axis], 0.25 * (high - low))
+            room = min(slack[axis], (high - low) / 4)
             if axis == self.axis:
                 if not (self.span[0] < high - room and self.span[1] > low + room):
                     return False

@@ -16,6 +16,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated, blow_up_point, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
+from rannpde.rounding import EPS
 
 
 class IntegrationCheck:
@@ -36,7 +37,7 @@ class IntegrationCheck:
         points (M, 1), roots (M, 1) : a quadrature rule, with the square roots of its weights
         """
         if self._paths is None:
-            rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
+            rounding = EPS ** (3 / 4)  # beyond, rounding decides which steps are taken
             coarse = max(self.tol, 100 * rounding) / 10
             integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
             self._paths = [one for one in integrations if one is not None and one.regular]

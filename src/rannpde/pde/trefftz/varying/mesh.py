@@ -169,7 +169,7 @@ def flops(degree: int, first: float, second: float) -> float:
     square = SquarePolynomials(degree)
     local = 2.0 * square.count**2 * (square.count + (degree + 2) ** 2)
     separator = square.solutions * (min(first, second) - 1)
-    return (first - 1) * (second - 1) * (local + CELL_OVERHEAD) + 4.0 * separator**3 * max(first, second) / min(
+    return (first - 1) * (second - 1) * (local + CELL_OVERHEAD) + 4 * separator**3 * max(first, second) / min(
         first, second
     )
 
