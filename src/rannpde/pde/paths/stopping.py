@@ -58,7 +58,7 @@ class StoppingGrid:
 
 @dataclass(frozen=True, eq=False)
 class StoppingModel:
-    """What continuing is worth at every node but the last."""
+    """The continuation value at every node but the last."""
 
     form: Parabolic
     process: PathProcess
@@ -113,7 +113,7 @@ def train_stopping(
     penalty: float,
     rng: np.random.Generator,
 ) -> StoppingModel:
-    """Networks of what continuing is worth, from paths that begin at ``start`` (M, d)."""
+    """Networks of the continuation value, from paths that begin at ``start`` (M, d)."""
     nodes = grid.nodes
     paths = TrainingPaths.simulate(process, nodes, start, rng)
     last = process.point(paths.states[-1].astype(float))

@@ -28,7 +28,7 @@ MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 FIRST_COUNT = 12
 """Eigenfunctions of an axis that are tried first."""
 FIRST_RADIUS = FIRST_COUNT * np.pi / 2
-"""α radius of the last eigenfunction of a disc that is tried first: so many half waves along a diameter."""
+"""α radius of the last eigenfunction of a disc that is tried first: FIRST_COUNT half waves along a diameter."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 

@@ -83,7 +83,7 @@ def _key(arcs: list[Arcs]) -> tuple[float, ...]:
 def stated_sides(
     domain: Domain, terms: Sequence[Term], conditions: int
 ) -> list[tuple[list[Arcs], tuple[Term, ...]]] | str:
-    """The sides of a boundary as arcs, with so many conditions each; a reason where they do not cover it once."""
+    """The sides of a boundary as arcs, each with its conditions; a reason where these do not cover it once."""
     sides: dict[tuple[float, ...], tuple[list[Arcs], list[Term]]] = {}
     for term in terms:
         arcs = None if term.region is None else arcs_of(term.region)
@@ -103,7 +103,7 @@ def stated_sides(
 def plane_boundary(
     domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
 ) -> PlaneBoundary | str:
-    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+    """The boundary, each side with its conditions; a reason where it is not known, or these do not cover it."""
     sides = stated_sides(domain, terms, conditions)
     if isinstance(sides, str):
         return sides

@@ -199,7 +199,7 @@ def _reciprocal_condition(triangle: Array) -> float:
 
 
 def rounding_ridge(columns: int) -> float:
-    """The rounding error of sums of so many terms of size one: entries of a triangular factor below it are noise."""
+    """The rounding error of sums of ``columns`` terms of size one: smaller entries of a triangular factor are noise."""
     return EPS * float(np.sqrt(columns))
 
 

@@ -61,7 +61,7 @@ class Trefftz:
     and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, on boxes in the
     plane. See docs/trefftz.md for the features and for the bounds.
 
-    features : at most so many; None for the number of the tuning
+    features : their largest number; None for the number of the tuning
     tuning : the empirical numbers behind all this
 
     >>> from rannpde.domains import Ball, Box
@@ -130,7 +130,7 @@ class Trefftz:
             return ("interfaces meet inside of the domain, where the weak form resolves what is singular",)
         if isinstance(setting, TrefftzSetting) and not _suffices(problem, setting, self.tuning):
             columns = _first_columns(problem, setting, self.tuning)
-            return (f"so many holes and corners take more than {columns} features, and dense factorisations",)
+            return (f"its holes and corners take more than {columns} features, and dense factorisations",)
         return ()
 
     def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | VaryingEquation | str:

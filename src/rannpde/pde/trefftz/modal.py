@@ -23,7 +23,7 @@ from rannpde.pde.tolerance import NEARBY
 from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
 from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.modes import SpatialModes
-from rannpde.pde.trefftz.parts import NoPart, ParticularPart, unpack_part
+from rannpde.pde.trefftz.parts import ParticularPart, unpack_part
 
 MODAL_ROUNDING = 1e-13
 """Relative differences below which rates are sums over the axes, a double eigenvalue has one eigenvector only, and a
@@ -235,11 +235,6 @@ class ModalFlow:
         rest = np.abs(self.matrices - self.rates[0][:, None, None] * np.eye(self.matrices.shape[1])) * duration
         both = both + np.where(self.double[:, None, None], rest * growth[:, :1, None], 0.0)
         return np.asarray(both[:, fields].max(axis=(0, 1)))
-
-
-def no_parts(count: int) -> tuple[ParticularPart, ...]:
-    """Nothing stationary, for so many fields."""
-    return tuple(NoPart() for _ in range(count))
 
 
 def unpack_modes(kind: str, arrays: Mapping[str, Array]) -> SpatialModes:

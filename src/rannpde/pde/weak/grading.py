@@ -246,7 +246,7 @@ def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 
 
 
 def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:
-    """Leaves at points halved along all axes, so many times for each point: a geometric mesh.
+    """Leaves at points halved along all axes, as often as is wanted for each point: a geometric mesh.
 
     Leaves beside them are no larger than far from the point, which need not be a vertex of the mesh.
     """
