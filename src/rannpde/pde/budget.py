@@ -27,11 +27,9 @@ from rannpde.checkpoints import Cause, Ended, guarded
 from rannpde.pde.memory import readable, resident_memory
 from rannpde.pde.tolerance import MUCH_SMALLER
 
-OVERRUN = 1
-"""Seconds by which a solve may exceed the time allowed, beside 20 % of it."""
-GRACE = (0.1, 0.5 * OVERRUN)
+GRACE = (0.1, 0.5)
 """Share of the time allowed, and seconds, within which a result is assembled after the deadline: half of the overrun
-that is promised, since what comes after it takes time too."""
+that is promised (20 % and 1 s), since what comes after it takes time too."""
 TIMED_FLOPS = 1e8
 """Operations of a factorisation whose time is measured and predicted: smaller ones take milliseconds."""
 FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15}

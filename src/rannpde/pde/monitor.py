@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from rannpde.checkpoints import Cause, Ended
-from rannpde.pde.budget import OVERRUN, Budget
+from rannpde.pde.budget import GRACE, Budget
 from rannpde.pde.tolerance import MUCH_SMALLER
 
 
@@ -147,9 +147,9 @@ class Monitor:
         return replace(self, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
     def rest(self) -> Monitor:
-        """A monitor for a solve within this one, with the time that is left, but at least a tenth of the overrun promised."""
+        """A monitor for a solve within this one, with the time that is left, or a tenth of the overrun promised."""
         budget = self.budget
-        left = None if budget.seconds is None else max(budget.remaining, MUCH_SMALLER * OVERRUN)
+        left = None if budget.seconds is None else max(budget.remaining, MUCH_SMALLER * 2 * GRACE[1])
         return replace(self, budget=replace(budget, seconds=left, started=budget.clock()))
 
     def tell(
