@@ -105,7 +105,7 @@ def bound_checkpoint() -> Callable[[], None]:
 
 
 def reserve(size: float, what: str) -> None:
-    """Ask whether so many bytes may be taken; Ended where not. ``what`` names them in the message."""
+    """Ask whether ``size`` bytes may be taken; Ended where not. ``what`` names them in the message."""
     guard = _GUARD.get()
     if guard is not None:
         guard.check()
@@ -114,7 +114,7 @@ def reserve(size: float, what: str) -> None:
 
 @contextmanager
 def factorising(kind: str, flops: float, size: float = 0.0) -> Iterator[None]:
-    """A factorisation of so many operations that takes so many bytes; Ended where it would not end in time or fit.
+    """A factorisation of ``flops`` operations that takes ``size`` bytes; Ended where it would not end in time or fit.
 
     kind : "qr", "svd", …: those of one kind run at the speed of the last large one
     """

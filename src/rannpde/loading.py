@@ -1,4 +1,4 @@
-"""load(): whatever a file of ours holds."""
+"""load(): a network, solution, spectrum or family from a file that this package has written."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 
 from rannpde.cli.answered import answered
-from rannpde.cli.solve import NOT_CONVERGED, NOT_WRITTEN, PARTS, write_parts
+from rannpde.cli.solve import conclude
 from rannpde.progress import Course, bar_shown
 
 
@@ -56,14 +55,4 @@ def eigen_file(
         with bar_shown(not quiet, course) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
             spectrum = eigen(problem, progress=progress, **settings)
-    asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
-    command = shlex.join(["rannpde", "eigen", str(file), *(str(part) for pair in asked.items() for part in pair)])
-    written = write_parts(spectrum, folder / file.stem, console, command)
-    if not quiet:
-        typer.echo(spectrum.report())
-        typer.echo(f"written: {', '.join(map(str, written))}")
-    if not spectrum.converged:
-        console.print(f"did not converge: {spectrum.reason}", markup=False, soft_wrap=True)
-        raise typer.Exit(NOT_CONVERGED)
-    if {path.suffix for path in written if path.parent == folder} != set(PARTS):
-        raise typer.Exit(NOT_WRITTEN)
+    conclude("eigen", file, given, spectrum, folder, console, quiet)

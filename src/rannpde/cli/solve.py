@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +92,16 @@ def solve_file(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
             solution = solve(problem, progress=not quiet, **settings)
+    conclude("solve", file, given, solution, folder, console, quiet)
+
+
+def conclude(
+    name: str, file: Path, given: Mapping[str, object], solution: Solution | Spectrum, folder: Path, console: Console,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Write what came of a command with its options, say so, and exit with the code that tells how it ended."""
     asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
-    command = shlex.join(["rannpde", "solve", str(file), *(str(part) for pair in asked.items() for part in pair)])
+    command = shlex.join(["rannpde", name, str(file), *(str(part) for pair in asked.items() for part in pair)])
     written = write_parts(solution, folder / file.stem, console, command)
     if not quiet:
         typer.echo(solution.report())

@@ -1,8 +1,8 @@
 """The resources that a solve may use: time, asked inside every loop, and memory, asked before it is taken.
 
 ``watched(budget)`` makes the budget the guard of all checkpoints below. A solve ends in two stages. At its deadline the
-first checkpoint raises ``Ended``, whoever holds something usable catches it, and assembles the result; only when that
-takes too long (``GRACE``), ``Ended`` is raised once more, and the solve gives back what it has. Ctrl-C moves the
+first checkpoint raises ``Ended``; the caller that holds a usable state catches it and assembles the result; only when
+that takes too long (``GRACE``), ``Ended`` is raised once more, and the solve gives back what it has. Ctrl-C moves the
 deadline to the present moment: it goes the same way, so that it can never fall into the middle of an assignment.
 
 Time is that of a clock on the wall, since this is what a person waits for. ``timed_by(time.process_time)`` measures
@@ -79,7 +79,7 @@ class MeasuredSpeeds:
         self.known: dict[str, float] = {}
 
     def predicted(self, flops: float, kind: str, clock: TimeSource) -> float:
-        """Seconds that so many operations will take."""
+        """The predicted seconds of a factorisation of that kind with ``flops`` operations."""
         if kind not in self.known:
             self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed(clock)
         return flops / self.known[kind]

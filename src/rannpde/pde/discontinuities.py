@@ -106,9 +106,8 @@ def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:
         size = max((abs(one[name]) for sides in around.values() for one in sides if name in one), default=0.0)
         for corner, sides in around.items():
             near = [one[name] for one in sides[:2] if name in one]
-            if (
-                near and np.ptp(near) > NEAR_CORNER**0.25 * size
-            ):  # continuous data, even a square root's, differ by less
+            # continuous data, even a square root's, differ by less
+            if near and np.ptp(near) > NEAR_CORNER ** (1 / 4) * size:
                 corners.append(corner)
     return list(dict.fromkeys(corners))
 

@@ -241,8 +241,8 @@ def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Arr
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = float(np.max(np.where(nearest < reach, reach / nearest, 1.0), initial=1.0))
         step = side * np.where(np.isfinite(nearest), nearest, 0.0)
-        count = int(np.ceil(np.log(ratio) / np.log(4.0)))
-        cuts += [np.clip(root + step * 4.0**k, low, high) for k in range(1, count)]
+        count = int(np.ceil(np.log(ratio) / np.log(4)))
+        cuts += [np.clip(root + step * 4**k, low, high) for k in range(1, count)]
     return cuts
 
 

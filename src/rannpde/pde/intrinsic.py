@@ -17,6 +17,7 @@ from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of
+from rannpde.rounding import EPS
 
 WAVE_DAMPING = 0.5
 """A root λ belongs to a wave where |Re λ| ≤ WAVE_DAMPING · |Im λ|: a fifth of it survives half a wavelength. What
@@ -183,7 +184,7 @@ def _roots(matrices: Array) -> Array:
     size = np.abs(polynomial).max()
     if not np.isfinite(size) or size == 0:
         return none
-    polynomial = np.where(np.abs(polynomial) > size * degree * 1e2 * np.finfo(float).eps, polynomial, 0)
+    polynomial = np.where(np.abs(polynomial) > 100 * EPS * degree * size, polynomial, 0)
     return scale * np.roots(polynomial[::-1].real)
 
 

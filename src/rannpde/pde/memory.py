@@ -58,4 +58,4 @@ def readable(size: float) -> str:
     >>> readable(2.5e9), readable(3e6)
     ('2.5 GB', '3 MB')
     """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 10**6:.0f} MB"

@@ -9,7 +9,8 @@ from math import isfinite
 from typing import Any
 
 from rannpde.checkpoints import Cause, Ended
-from rannpde.pde.budget import Budget
+from rannpde.pde.budget import GRACE, Budget
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 
 class Status(Enum):
@@ -79,6 +80,23 @@ def status_of(stop: KeyboardInterrupt) -> tuple[Status, str]:
     return (Status.MEMORY, stop.detail) if stop.cause is Cause.MEMORY else (Status.BUDGET, "")
 
 
+class EndedSolve:
+    """What a solve gives back: it ended with a status and, where more is to be said, a detail."""
+
+    status: Status
+    detail: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the wanted error was reached, by the estimate or by bounds."""
+        return self.status.converged
+
+    @property
+    def reason(self) -> str:
+        """The reason for the end, in a sentence."""
+        return self.detail or str(self.status)
+
+
 @dataclass(frozen=True)
 class Monitor:
     """What observes a solve from outside: it reports progress and holds the budget.
@@ -129,9 +147,9 @@ class Monitor:
         return replace(self, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
     def rest(self) -> Monitor:
-        """A monitor for a solve within this one, with the time that is left, but at least a tenth of a second."""
+        """A monitor for a solve within this one, with the time that is left, or a tenth of the overrun promised."""
         budget = self.budget
-        left = None if budget.seconds is None else max(budget.remaining, 0.1)
+        left = None if budget.seconds is None else max(budget.remaining, MUCH_SMALLER * 2 * GRACE[1])
         return replace(self, budget=replace(budget, seconds=left, started=budget.clock()))
 
     def tell(

@@ -19,7 +19,7 @@ from rannpde.network import storage
 from rannpde.network.export import as_jax, as_torch, in_numpy, written_as_onnx
 from rannpde.network.plain import PlainFunction
 from rannpde.pde.access import FieldFunction
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import EndedSolve, Status
 from rannpde.pde.packing import packed_solution
 from rannpde.pde.problem.components import vector_fields
 from rannpde.pde.problem.problem import Problem
@@ -81,7 +81,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(EndedSolve):
     """Fields on a domain. Call it for values (M, fields), or (M,) for a single field.
 
     function : the function itself, values always (M, fields)
@@ -111,16 +111,6 @@ class Solution:
     seconds: float
     second: Solution | None = field(default=None, kw_only=True, repr=False)
     stored: Mapping[str, Quantity] | None = field(default=None, kw_only=True, repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the wanted error was reached, by the estimate."""
-        return self.status.converged
-
-    @property
-    def reason(self) -> str:
-        """The reason for the end, in a sentence."""
-        return self.detail or str(self.status)
 
     @property
     def dim(self) -> int:

@@ -49,7 +49,7 @@ def page(solution: Solution, command: str = "") -> str:
         pictures(solution),
         figure(solution),
         residuals(solution),
-        _found(solution),
+        _identified_values(solution),
         _iterations(solution),
         _made(solution, command),
     ]
@@ -76,7 +76,7 @@ def _statement(problem: Problem) -> str:
         for name, written in typeset_equations(problem).items()
     ]
     conditions = [
-        (escape(name), escape(_place(condition)), _condition(condition, problem))
+        (escape(name), escape(_region_of(condition)), _condition(condition, problem))
         for name, condition in problem.conditions.items()
     ]
     table = scrolling_table(("condition", "where", ""), conditions) if conditions else ""
@@ -105,7 +105,7 @@ def _bounds(problem: Problem) -> str:
     return f"<span>with {escape(', '.join(ends))}</span>" if ends else ""
 
 
-def _place(condition: Condition) -> str:
+def _region_of(condition: Condition) -> str:
     if isinstance(condition, Periodic):
         return f"{condition.coordinate}, periodic"
     if isinstance(condition, Data):
@@ -144,7 +144,7 @@ def _outputs(solution: Solution) -> str:
     return f'<section><h2 id="outputs">Outputs</h2>{table}</section>'
 
 
-def _found(solution: Solution) -> str:
+def _identified_values(solution: Solution) -> str:
     """What was identified, with intervals and bands; what was given; the residual of every term."""
     parts = []
     if isinstance(solution, Identified):

@@ -25,7 +25,6 @@ SVG_WIDTH, LEFT, TOP, BOTTOM = 360.0, 56.0, 10.0, 40.0
 """Pixels of a panel and around its axes: on a phone it is as wide as the page, so that letters keep their size."""
 RIGHT_OF_MAP, RIGHT_OF_PROFILE = 66.0, 12.0
 """Beside a map its scale of colours."""
-SVG_FONT_SIZE = 12
 SHADES = 255
 """Colours of a map; one more entry of the palette is for what is outside."""
 Update = tuple[str, str]

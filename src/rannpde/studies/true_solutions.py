@@ -123,8 +123,14 @@ class SmoothBarenblatt(TrueSolution):
         return (barenblatt_target(self.exact.profile, self.domain, margin=margins),)
 
 
+@dataclass(frozen=True)
 class FlowSolution(TrueSolution):
-    """(ρ, u) of the Navier–Stokes equations in Eulerian form on (0, 1/2) × (0, 1)."""
+    """(ρ, u) of the Navier–Stokes equations in Eulerian form on (0, 1/2) × (0, 1); pressureless with constant
+    viscosity, as in Corollary NS, unless told otherwise."""
+
+    viscosity: float = 1.0
+    gamma: float = 0.0
+    alpha: float = 0.0
 
     @property
     def space_dim(self) -> int:
@@ -139,8 +145,8 @@ class FlowSolution(TrueSolution):
         return SpaceTime(t=(0.0, 0.5), x=(0.0, 1.0))
 
     @property
-    @abstractmethod
-    def gas(self) -> Gas: ...
+    def gas(self) -> Gas:
+        return Gas(self.viscosity, self.gamma, self.alpha)
 
     @property
     @abstractmethod
@@ -161,15 +167,7 @@ def _field_target(flow: FlowSolution, column: int) -> RidgeletTarget:
 
 @dataclass(frozen=True)
 class WaveSolution(FlowSolution):
-    """A travelling wave: pressureless with constant viscosity, as in Corollary NS, unless told otherwise."""
-
-    viscosity: float = 1.0
-    gamma: float = 0.0
-    alpha: float = 0.0
-
-    @property
-    def gas(self) -> Gas:
-        return Gas(self.viscosity, self.gamma, self.alpha)
+    """A travelling wave."""
 
     @property
     def margin(self) -> float:
@@ -182,15 +180,9 @@ class WaveSolution(FlowSolution):
 
 @dataclass(frozen=True)
 class PeriodicSolution(FlowSolution):
-    """A flow on the circle, computed: pressureless with constant viscosity unless told otherwise."""
+    """A flow on the circle, computed."""
 
     viscosity: float = 0.2
-    gamma: float = 0.0
-    alpha: float = 0.0
-
-    @property
-    def gas(self) -> Gas:
-        return Gas(self.viscosity, self.gamma, self.alpha)
 
     @property
     def margin(self) -> float:

@@ -38,7 +38,7 @@ def planar_rule(planar: Planar, count: int, panels: int = 1) -> tuple[Array, Arr
     unit, shares = endpoint_grading(count, panels)
     bottom, height = levels[:-1], np.diff(levels)
     lines = bottom[:, None] + height[:, None] * unit  # (strips, nodes)
-    strip, crossing = _crossings(families, lows, highs, levels, lines, planar.size)
+    strip, crossing = _crossings(families, lows, highs, levels, lines)
     across, across_weights = composite_gauss(np.linspace(0.0, 1.0, panels + 1), count)
     points, weights = [np.empty((0, 2))], [np.empty(0)]
     for k in range(len(height)):
@@ -68,7 +68,7 @@ def strip_levels(heights: Array, size: float) -> Array:
 
 
 def _crossings(
-    families: list[Arcs], lows: tuple[Array, ...], highs: tuple[Array, ...], levels: Array, lines: Array, size: float
+    families: list[Arcs], lows: tuple[Array, ...], highs: tuple[Array, ...], levels: Array, lines: Array
 ) -> tuple[Array, Array]:
     """Strip (C,) and position x (C, nodes) of every arc that runs through a strip, at the strip's lines."""
     middle = 0.5 * (levels[1:] + levels[:-1])

@@ -18,7 +18,7 @@ from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
-from rannpde.pde.tolerance import ESTIMATOR_FACTOR, SAME_SOLUTION
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, MUCH_SMALLER, SAME_SOLUTION
 
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
@@ -141,7 +141,7 @@ class CollocationLoop:
         """Whether the two best realisations agree, but one is so much better that their difference says little about
         it."""
         tuning, realisations = self.owner.tuning, self.realisations
-        near = self.agreed and self.difference > 0.01 * self.owner.tol
+        near = self.agreed and self.difference > MUCH_SMALLER**2 * self.owner.tol
         return near and realisations[1].score > tuning.similar_residual_ratio * realisations[0].score
 
     @property

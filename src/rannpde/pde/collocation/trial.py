@@ -214,15 +214,17 @@ class ScaleSearch:
 
 
 def first_scales(problem: Problem, width: int, tuning: CollocationTuning) -> Scales:
-    """Return the start of the search: (width/100)^(1/n), at most 3, lower in many dimensions, higher for fast data."""
+    """Return the start of the search: (width/100)^(1/n), at most 3, lower where neurons depend on more than two
+    coordinates, higher for fast data."""
     dim = problem.domain.dim
-    base = min(3.0, max(0.2, (width / 100) ** (1 / dim) * (1.0 if dim <= 2 else 2.0 / dim**1.5)))
+    together = min(dim, tuning.few_coordinates_from)
+    base = min(3, (width / 100) ** (1 / dim) * (1 if dim <= 2 else 2 / together ** (3 / 2)))
     periodic = set(problem.periodic)
     top = max(2.0, (width / 8) ** (1 / dim))
     rates = np.zeros(dim) if problem.variation is None else tuning.lengths_to_scale * problem.variation.rates
     rates = np.minimum(rates, width / 2)  # the features could not resolve more
     return tuple(
-        max(top, rate / np.pi) if name in periodic else max(base * (3.0 if periodic else 1.0), rate)
+        max(top, rate / np.pi) if name in periodic else max(base * (3 if periodic else 1), rate)
         for name, rate in zip(problem.domain.names, rates.tolist(), strict=True)
     )
 

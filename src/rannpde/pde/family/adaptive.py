@@ -380,7 +380,7 @@ class _Loop:
         envelope = np.maximum.accumulate([one.estimate for one in self.iterations][::-1])[::-1]  # not exceeded any more
         half = int(np.searchsorted(solves, count / 2))
         reached, before = float(np.mean(envelope[-2:])), float(envelope[half])
-        rate = np.log(before / reached) / max(count ** (1 / dim) - solves[half] ** (1 / dim), 1e-3)
+        rate = np.log(before / reached) / max(count ** (1 / dim) - solves[half] ** (1 / dim), 1e-300)
         if rate <= 0:
             return np.inf if count >= 24 * dim**2 else float(count + 1)
         return float((count ** (1 / dim) + np.log(max(reached / self.tol, 1.0)) / rate) ** dim)

@@ -25,10 +25,12 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.storage import floats
 from rannpde.pde.solution import Report
-from rannpde.pde.tolerance import PILOT_TOLERANCE
+from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE, SAME_SOLUTION
 
 ENERGY = PILOT_TOLERANCE**2
-"""Share of the variance of the inputs, or outputs, that their coefficients may leave out: the square of an error."""
+"""Share of the variance of the outputs that their coefficients may leave out: the square of an error."""
+INPUT_ENERGY = SAME_SOLUTION**2
+"""The same of the inputs: inputs that differ by less than SAME_SOLUTION count as the same."""
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3
@@ -201,14 +203,14 @@ def _prepared(kind: type[Operator], inputs: Array, outputs: Array, periodic: boo
         energy = np.mean(np.abs(waves) ** 2, axis=0) * np.where(np.arange(waves.shape[1]) > 0, 2, 1)
         most = min(MOST_COEFFICIENTS // 2, (size - 1) // 2)
         left = 1 - np.cumsum(energy) / max(energy.sum(), 1e-300)
-        highest = int(min(np.argmax(left <= ENERGY * 100), most)) or 1
+        highest = int(min(np.argmax(left <= INPUT_ENERGY), most)) or 1
         angles = 2 * np.pi * np.outer(np.arange(size), np.arange(1, highest + 1)) / size
         modes = np.concatenate([np.ones((size, 1)), np.cos(angles), np.sin(angles)], axis=1) / size
         centre = np.full(size, inputs.mean())
         spread = np.array([np.sqrt(energy[0]), *np.tile(np.sqrt(energy[1 : highest + 1]), 2)])
         basis = modes / max(float(spread.max()), 1e-300)
         return kind(centre, basis, empty, empty, empty, np.zeros(size), np.zeros((1, size)), True, np.inf, 0)
-    centre, (basis, size_in) = inputs.mean(axis=0), _components(inputs - inputs.mean(axis=0), ENERGY * 1e3)
+    centre, (basis, size_in) = inputs.mean(axis=0), _components(inputs - inputs.mean(axis=0), INPUT_ENERGY)
     mean, (directions, _) = outputs.mean(axis=0), _components(outputs - outputs.mean(axis=0), ENERGY)
     return kind(centre, basis / size_in, empty, empty, empty, mean, directions.T, False, np.inf, 0)
 
@@ -259,9 +261,9 @@ def _searched(
                 trial = base.copy()
                 trial[group] *= factor
                 error = judge(trial)
-                if error < 0.98 * best:
+                if error < best:
                     scales, best = trial, error
-        if best > 0.95 * before:
+        if best > (1 - MUCH_SMALLER) * before:
             break
     return scales
 

@@ -15,7 +15,7 @@ from rannpde.pde.family.estimate import judged_values
 from rannpde.pde.family.polynomial import ParameterPolynomial
 
 SEARCHES, SCANNED = 8, 4096
-"""The best of so many scanned values, from which a search by gradients starts each: polynomials have many minima."""
+"""Searches by gradients, each from one of the best of the scanned values: polynomials have many minima."""
 
 
 @dataclass(frozen=True)

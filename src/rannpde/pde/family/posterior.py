@@ -24,7 +24,7 @@ from rannpde.pde.family.polynomial import ParameterPolynomial
 from rannpde.pde.family.quadrature import is_frozen
 from rannpde.pde.family.sampler import Chain, sample_density
 from rannpde.pde.solution import Report
-from rannpde.pde.tolerance import CONFIDENCE, NEARBY
+from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER, NEARBY
 from rannpde.rounding import ROOT_ROUNDED
 
 WALKERS = 32
@@ -121,7 +121,7 @@ def sample_posterior(
     flat_chain = chain.samples.reshape(-1, dim)
     picked = np.linspace(0, len(flat_chain) - 1, count).round().astype(int)
     samples = {name: one.value(flat_chain[picked, k]) for k, (name, one) in enumerate(polynomial.ranges.items())}
-    converged = chain.effective >= LEAST_EFFECTIVE and chain.acceptance > 0.05
+    converged = chain.effective >= LEAST_EFFECTIVE and chain.acceptance > MUCH_SMALLER
     return Posterior(samples, chain, converged, polynomial.error)
 
 

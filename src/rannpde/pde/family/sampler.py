@@ -28,7 +28,7 @@ class Chain:
 
     @property
     def effective(self) -> float:
-        """How many independent samples the chain is worth."""
+        """The effective sample size: independent samples with the same standard error."""
         steps, walkers, _ = self.samples.shape
         return float(steps * walkers / max(float(self.autocorrelation.max()), 1.0))
 

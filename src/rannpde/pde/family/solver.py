@@ -168,11 +168,9 @@ class _Members:
             problem = self.problem.with_parameters(values)
         except InputError as error:
             raise InputError(f"at {shown}: {error}") from None
-        limited = self.monitor.budget.seconds is not None
-        seconds = max(self.monitor.budget.remaining, 0.1) if limited else None
+        budget = self.monitor.rest().budget
         of_outputs = isinstance(self.measure, OutputValues)
-        memory = self.monitor.budget.memory
-        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, seconds, memory, of_outputs)
+        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, budget.seconds, budget.memory, of_outputs)
 
     def _sample(self, node: Array, solution: Solution) -> Sample:
         ended = solution.status if solution.status.by_caller else None

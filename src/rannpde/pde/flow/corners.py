@@ -53,7 +53,7 @@ def flow_corners(form: FlowForm) -> FlowCorners:
     jumps = False
     for vertex in outline.vertices:
         if abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]:
-            continue  # a joint of one smooth side
+            continue  # two arcs of one smooth side meet there
         directions = np.stack([vertex.arriving, vertex.leaving])
         beside = vertex.point + BESIDE * outline.size * directions * np.array([[-1.0], [1.0]])
         normals = np.stack([directions[:, 1], -directions[:, 0]], axis=1)
@@ -85,7 +85,7 @@ def flow_corners(form: FlowForm) -> FlowCorners:
 
 
 def _together(one: Sequence[SingularPoint], other: Sequence[SingularPoint], size: float) -> list[SingularPoint]:
-    """The points of both, those of both with the lesser exponent."""
+    """All points of either list; a point of both has the smaller exponent."""
     merged = list(one)
     for point in other:
         same = next((k for k, old in enumerate(merged) if np.allclose(old.point, point.point, atol=1e-9 * size)), None)

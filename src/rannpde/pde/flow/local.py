@@ -154,15 +154,6 @@ class FlowCells:
         points = self.mesh.boxes[cells].mean(axis=2)[:, None] + half[:, None] * grid
         return points, half.prod(axis=1)[:, None] * shares, self._reference
 
-    def flow_inside(self, table: Array, cells: Array, stream: Array) -> tuple[Array, Array]:
-        """Velocities (B, Q, 2) and gradients (B, Q, 2, 2) of stream functions with weights (B, k)."""
-        hx, hy = self.mesh.halfwidths[cells].T[:, :, None]
-        derivatives = (table[:, 1:].reshape(-1, self.size) @ stream.T).reshape(len(table), 5, -1)
-        x, y, xx, xy, yy = np.moveaxis(derivatives, (1, 2), (0, 1))
-        cross = xy / (hx * hy)
-        rows = [np.stack([cross, yy / hy**2], axis=2), np.stack([-xx / hx**2, -cross], axis=2)]
-        return np.stack([y / hy, -x / hx], axis=2), np.stack(rows, axis=2)
-
     def _components(self) -> None:
         """Tangential and normal velocities, tangential tractions over ν, and n·∂_n u of all pairs, each (P, q, k)."""
         hx, hy = self.mesh.halfwidths[self.cell].T[:, :, None]

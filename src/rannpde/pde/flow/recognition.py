@@ -166,8 +166,8 @@ def _with_conditions(form: FlowForm) -> FlowForm:
     for transposed in (0.0, 1.0):
         complete = replace(form, transposed=transposed)
         try:
-            for number, term in enumerate(complete.terms):
-                _check_condition(complete, number, term)
+            for term in complete.terms:
+                _check_condition(complete, term)
             return complete
         except NoFlow as error:
             reason = reason or error
@@ -190,7 +190,7 @@ def _held(form: FlowForm, term: Term) -> bool:
     return bool((count >= 2).all())
 
 
-def _check_condition(form: FlowForm, number: int, term: Term) -> None:
+def _check_condition(form: FlowForm, term: Term) -> None:
     region = term.region
     assert isinstance(region, Side)
     points = region.sample(COEFFICIENT_SAMPLES, rng=0)

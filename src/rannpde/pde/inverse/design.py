@@ -13,6 +13,7 @@ from rannpde.io import PathLike
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
+from rannpde.rounding import ROOT_ROUNDED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +58,7 @@ class Sensitivity:
         require(positive_integer("count", count) <= len(points), "count", count, f"at most {len(points)}")
         slopes = self._slopes(points, field)
         slopes = slopes / np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
-        inverse = np.eye(slopes.shape[1]) * 1e6  # a wide prior
+        inverse = np.eye(slopes.shape[1]) / ROOT_ROUNDED  # a wide prior
         chosen: list[int] = []
         for _ in range(count):
             gains = np.einsum("ij,jk,ik->i", slopes, inverse, slopes)

@@ -19,7 +19,7 @@ from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
 from rannpde.pde.problem.unknown import UnknownFunction
-from rannpde.pde.tolerance import CONFIDENCE
+from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Parameter:
             return f"{self.value:.3g}, not known{aside}"
         half = 0.5 * (upper - lower)
         level = f"({100 * self.confidence:g} %{aside})"
-        if abs(0.5 * (lower + upper) - self.value) > 0.05 * half:
+        if abs(0.5 * (lower + upper) - self.value) > MUCH_SMALLER * half:
             return f"{self.value:.6g} in [{lower:.6g}, {upper:.6g}] {level}"
         if half == 0 or half < 1e-15 * abs(self.value):
             return f"{self.value:.16g} {level}"

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.inverse.regression import Regression, RegressionResult, replace_values
-from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER, NONLINEAR_SHARE
+from rannpde.pde.tolerance import CONFIDENCE, MUCH_SMALLER, NONLINEAR_SHARE, PILOT_TOLERANCE, SAME_SOLUTION
 from rannpde.rounding import ROOT_ROUNDED
 
 LINEAR_BELOW = NONLINEAR_SHARE**2
@@ -70,11 +70,11 @@ def profile(
 
         far, limit = factor * std, (upper - value if sign > 0 else value - lower)
         while far < limit and far < PROFILE_REACH * factor * std and above(far) < 0:
-            far *= 1.5
+            far *= 2
         far = min(far, limit)
         if above(far) < 0:
             return value + sign * far
-        return value + sign * float(brentq(above, 0.0, far, xtol=0.005 * std, rtol=ROOT_ROUNDED))
+        return value + sign * float(brentq(above, 0.0, far, xtol=SAME_SOLUTION * std, rtol=ROOT_ROUNDED))
 
     return end(-1.0), end(1.0)
 
@@ -104,7 +104,7 @@ def _cost(regression: Regression, fit: RegressionResult, k: int | None, value: f
     # the others start on the valley of the cost
     rest = fit.covariance[:, k] / fit.covariance[k, k] * (value - fit.vector[k])
     start = np.clip(np.where(held, start, fit.vector + rest), *regression.unknowns.limits)
-    again = regression.fit(start, fit.noise, fit.priors, fixed=held, learn=False, tol=1e-5)
+    again = regression.fit(start, fit.noise, fit.priors, fixed=held, learn=False, tol=SAME_SOLUTION * PILOT_TOLERANCE)
     return again.rows.cost(), again
 
 

@@ -20,6 +20,7 @@ from rannpde.pde.functions import Formula
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import Unknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import HALF_DIGITS
 
 DEGREES = (20, 14, 7)
@@ -246,4 +247,4 @@ class Unknowns:
         now, change = self.value(plain, points, vector), self.table(plain, points) @ step[self.slices[name]]
         with np.errstate(divide="ignore", invalid="ignore"):
             rooms = np.where(change < 0, (lower - now) / change, np.where(change > 0, (upper - now) / change, np.inf))
-        return float(np.clip(0.9 * np.nanmin(rooms), 0.0, 1.0))
+        return float(np.clip((1 - MUCH_SMALLER) * np.nanmin(rooms), 0.0, 1.0))

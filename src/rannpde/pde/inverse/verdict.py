@@ -14,7 +14,7 @@ from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.measurements import Measurement
 from rannpde.pde.solution import Solution
-from rannpde.pde.tolerance import ILL_POSED_RATIO
+from rannpde.pde.tolerance import ILL_POSED_RATIO, MUCH_SMALLER
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Verdict:
             ):
                 notes.append(f"the noise estimated for {one.name!r} is as large as its values vary: they say little")
             given = one.noise is not None and one.noise.any()
-            if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
+            if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + MUCH_SMALLER:
                 size = f"{fit.misfit(k):.2f} times the noise given"
                 notes.append(f"the residuals of {one.name!r} are {size}: is it right, are the equations?")
         return tuple(notes)

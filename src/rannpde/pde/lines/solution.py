@@ -245,7 +245,8 @@ class SpaceTimeSolution:
         )  # fmt: skip
         times = np.array([one for segment in self.segments for one in segment.trajectory.times])
         inside = self.evolution.domain.space.sample(2 * len(times), rng=0)
-        points = np.column_stack([np.concatenate([times[:-1] + f * np.diff(times) for f in (0.3, 0.9)]), inside[2:]])
+        between = np.concatenate([times[:-1] + share * np.diff(times) for share in (1 / 3, 7 / 8)])
+        points = np.column_stack([between, inside[2:]])
         exact = self(points)
         close = np.abs(np.reshape(function(points), exact.shape) - exact).max() <= SERIES_ERROR * np.abs(exact).max()
         require(

@@ -13,6 +13,7 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.selection import METHODS, guarded_solution
 from rannpde.pde.solution import Solution
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 COMPANION_SEED = 28_657
 """Seed of the features of second solutions; any number, as long as solves do not begin with it."""
@@ -31,7 +32,7 @@ def solve_companion(solution: Solution, settings: OutputSettings) -> Solution | 
         return None
     method = METHODS[solution.method.name]()
     known = solution.estimate if np.isfinite(solution.estimate) else 1.0
-    tol = float(np.clip(settings.finer * known, settings.least_tolerance, 0.05))
+    tol = float(np.clip(settings.finer * known, settings.least_tolerance, MUCH_SMALLER))
     factor, more = settings.companion_time
     monitor = Monitor(None, Budget(factor * solution.seconds + more), residuals=False)
     try:

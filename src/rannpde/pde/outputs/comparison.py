@@ -130,7 +130,7 @@ def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -
 
     quadrature = integrate(values, one, tolerance=max(relative, 1e-10), rng=5)
     sums, errors = np.asarray(quadrature.value), np.asarray(quadrature.error)
-    factor = 1.0 if quadrature.rule.startswith("gauss") else 3.0  # a standard error is none but one deviation
+    factor = 1.0 if quadrature.rule.startswith("gauss") else 3  # of standard errors
     return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, PILOT_TOLERANCE) * sums[1])
 
 

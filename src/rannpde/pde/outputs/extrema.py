@@ -30,8 +30,6 @@ ZOOM_POINTS = 24
 """Points of each box, in which a better one is sought."""
 ZOOMS = 80
 """Boxes at most."""
-SHRINK = 0.4
-"""Factor from one box to the next where the best point is not at its rim."""
 SMALLEST = 1e-11
 """Half-width of the last box in parameters of a patch: at a corner an error of this share of the slope is left."""
 NEWTON_STEPS = 8
@@ -128,11 +126,11 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
     grid = combinations([np.linspace(0.0, 1.0, side)] * k) if k else np.zeros((1, 0))
     patch, unit = np.repeat(np.arange(patches.count), len(grid)), np.tile(grid, (patches.count, 1))
     values, at_points = values_at(patch, unit)
-    chosen = _separate(values, at_points.points, settings.candidates)
+    chosen = _separate(values, at_points.points, settings.candidates, settings.cloud_radius)
     if not len(chosen) or not np.isfinite(values[chosen[0]]):
         return None
     patch, centre, best = patch[chosen], unit[chosen], values[chosen]
-    half = np.full(len(chosen), 1.5 / side)
+    half = np.full(len(chosen), 1 / max(side - 1, 1))  # to the next points of the grid
     for _ in range(ZOOMS if k else 0):
         offsets = rng.uniform(-1, 1, (len(patch), ZOOM_POINTS, k))
         trial = np.clip(centre[:, None] + half[:, None, None] * offsets, 0.0, 1.0)
@@ -142,9 +140,9 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         at = trial_values.argmax(axis=1)
         rows = np.arange(len(patch))
         better = trial_values[rows, at] > best
-        moved = np.abs(trial[rows, at] - centre).max(axis=1) > 0.7 * half
+        moved = np.abs(trial[rows, at] - centre).max(axis=1) > 0.5 * half
         centre[better], best[better] = trial[rows, at][better], trial_values[rows, at][better]
-        half = np.where(better & moved, half, SHRINK * half)
+        half = np.where(better & moved, half, 0.5 * half)  # a box that leaves the one before is as large
         # as boxes shrink, only what may still become the largest is followed; a flat top is found when values are equal
         spread = np.where(np.isfinite(trial_values), best[:, None] - trial_values, 0.0).max(axis=1)
         promising = best + 2 * spread >= max(best.max(), known)
@@ -175,7 +173,7 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
         points = region.sample(1 if region.is_point else settings.scan, rng=17)
         values, _ = values_at(points)
         lengths = np.ptp(points, axis=0) + 1e-300
-        for start in _separate(values, points, 4):
+        for start in _separate(values, points, 4, settings.cloud_radius):
             centre, top, half = points[start], values[start], MUCH_SMALLER
             while half > SMALLEST and np.isfinite(top):
                 box = np.stack([centre - half * lengths, centre + half * lengths], axis=1)
@@ -183,11 +181,11 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
                 near_values = values_at(near)[0] if len(near) else np.array([-np.inf])
                 at = int(near_values.argmax())
                 if near_values[at] > top:
-                    moved = float((np.abs(near[at] - centre) / lengths).max()) > 0.7 * half
+                    moved = float((np.abs(near[at] - centre) / lengths).max()) > 0.5 * half
                     centre, top = near[at], near_values[at]
-                    half = half if moved else SHRINK * half
+                    half *= 1.0 if moved else 0.5
                 else:
-                    half *= SHRINK
+                    half *= 0.5
             if np.isfinite(top) and (best is None or top > search.sign * best.value):
                 normals = values_at(centre[None, :])[1]
                 normal = None if normals is None else normals[0]
@@ -195,13 +193,13 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
     return best
 
 
-def _separate(values: Array, points: Array, count: int) -> Array:
-    """Indices of the largest values at points (M, n) that lie apart from each other."""
+def _separate(values: Array, points: Array, count: int, apart: float) -> Array:
+    """Indices of the largest values at points (M, n) that lie apart from each other, by a share of their extent."""
     order = np.argsort(-values, kind="stable")
     lengths = np.ptp(points, axis=0) + 1e-300
     chosen: list[int] = []
     for k in order[: 50 * count]:
-        near = any((np.abs(points[k] - points[j]) < 0.05 * lengths).all() for j in chosen)
+        near = any((np.abs(points[k] - points[j]) < apart * lengths).all() for j in chosen)
         if not near:
             chosen.append(int(k))
         if len(chosen) == count:

@@ -138,7 +138,7 @@ class PointSearch:
             return None
         first = self.trainer.first_resolution()
         if best.resolution.width < first.width and first not in tried:
-            return first if self._time_for(best, 16.0) else None
+            return first if self._time_for(best, 16) else None
         r, tuning = best.resolution, self.trainer.tuning
         finer = self.trainer.resolution(2 * r.steps, r.substeps, r.width)
         if not self.trainer.process.exact:
@@ -148,10 +148,10 @@ class PointSearch:
         wider = self.trainer.resolution(r.steps, r.substeps, 2 * r.width, 2)
         # every bias below the target is allowed for by more paths: refining must be cheaper than these
         needed = min(self.unknowns * self._needed(iteration, target), self.most_paths) * best.path_seconds
-        if needed <= 4.0 * best.training_seconds:
+        if needed <= 4 * best.training_seconds:
             return None
         untried = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
-        return untried[0] if untried and self._time_for(best, 4.0) else None
+        return untried[0] if untried and self._time_for(best, 4) else None
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
@@ -202,7 +202,7 @@ class PointSearch:
             if self._surely_biased(best, sample) >= self._target(iteration, sample):
                 break  # more paths do not help
             # the variance of heavy tails shows late, and the noise of the error in time falls too: not all at once
-            wanted = min(max(self._needed(iteration, target), ceil(1.25 * spent)), 8 * spent, self.most_paths)
+            wanted = min(max(self._needed(iteration, target), spent + ceil(spent / 4)), 8 * spent, self.most_paths)
             affordable = self.monitor.budget.remaining / best.path_seconds
             missing = min(wanted - spent, max(affordable, 256))
             try:

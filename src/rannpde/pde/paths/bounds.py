@@ -28,6 +28,7 @@ from rannpde.pde.paths.stopping import (
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.parabolic import Parabolic
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 from rannpde.threads import one_thread
 
 MOST_SUBSTEPS = 32
@@ -75,11 +76,11 @@ class StoppingSearch:
             target = self.tol * abs(iterations[-1].value)
             noise = self.quantile * float(sample.upper.error)
             if not self.form.obstacle.dates and dates < 64 * CONTINUOUS and gap < max(target, 2 * noise):
-                if in_time and in_time < 0.25 * target:
+                if in_time and in_time < COMPARABLE * target:
                     break
                 before = iterations[-1].value
                 dates, substeps = 2 * dates, max(substeps // 2, 1)
-            elif gap > 0.25 * target and gap > noise and substeps < MOST_SUBSTEPS:
+            elif gap > COMPARABLE * target and gap > noise and substeps < MOST_SUBSTEPS:
                 before, substeps = None, 2 * substeps
             elif gap > 0.5 * target and gap > noise and width < 4 * self.tuning.first_width:
                 before, width = None, 2 * width
@@ -100,7 +101,7 @@ class StoppingSearch:
 
     def _late(self, seconds: float) -> bool:
         monitor = self.monitor
-        return monitor.budget.seconds is not None and monitor.elapsed + seconds > 0.6 * monitor.budget.seconds
+        return monitor.budget.seconds is not None and monitor.elapsed + seconds > 0.5 * monitor.budget.seconds
 
     def _solve(self, substeps: int, width: int, dates: int) -> tuple[StoppingModel, StoppingSample]:
         form, process, tuning = self.form, self.process, self.tuning
@@ -112,9 +113,7 @@ class StoppingSearch:
         memory = tuning.memory if allowed is None else min(tuning.memory, allowed / 2)
         fits = int(memory // (4 * len(grid.nodes) * process.dim + 4 * FLOAT_BYTES * (columns + process.dim)))
         count = 2 * max(min(tuning.paths_per_column * columns, fits) // 2, 2 * columns)
-        reserve(
-            count * (4.0 * len(grid.nodes) * process.dim + 4 * FLOAT_BYTES * (columns + process.dim)), "the training"
-        )
+        reserve(count * (4 * len(grid.nodes) * process.dim + 4 * FLOAT_BYTES * (columns + process.dim)), "the training")
         start = np.tile(self.point, (count, 1))
         model = train_stopping(form, process, grid, start, law, inner, tuning.penalty, self.rng)
         self.monitor.tell(1, len(grid.nodes), width=width)
@@ -155,17 +154,13 @@ class StoppingSearch:
         last = iterations[-1]
         target = self.tol * abs(last.value)
         allowed = max(target - last.in_time - last.regression, 0.5 * target)
-        needed = int(min(ceil(1.1 * last.paths * (last.sampling / allowed) ** 2), 2**62)) if allowed > 0 else 2**62
+        excess = last.sampling / allowed if allowed > 0 else np.inf
+        needed = int(min((1 + MUCH_SMALLER) * last.paths * excess**2 + 1, 2**62))
         wanted = min(needed, self.most_paths)
         if self.monitor.budget.seconds is not None:
-            each = (
-                (self.monitor.elapsed - (iterations[-2].seconds if len(iterations) > 1 else 0.0))
-                / max(last.paths, 1)
-                / 2
-            )
-            wanted = min(
-                wanted, int(0.9 * max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0) / max(each, 1e-9))
-            )
+            earlier = iterations[-2].seconds if len(iterations) > 1 else 0.0
+            each = (self.monitor.elapsed - earlier) / max(last.paths, 1) / 2
+            wanted = min(wanted, int((1 - MUCH_SMALLER) * self.monitor.budget.remaining / max(each, 1e-9)))
         if wanted > last.paths and stop is None and not self.monitor.exhausted:
             try:
                 sample = sample + self._bound(model, wanted - last.paths)

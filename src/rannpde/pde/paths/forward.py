@@ -26,6 +26,10 @@ from rannpde.pde.paths.linearisation import SourceLinearisation, bounded_tilt, l
 from rannpde.pde.paths.network import NetworkReading
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.paths.regression import PathsModel, data_values
+from rannpde.rounding import EPS
+
+LARGEST_GROWTH = -np.log(EPS)
+"""Exponent of the weight of a path at most: beside a larger one the weights of all others are rounding."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +122,11 @@ def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathPro
             score = _scores(first, pair, float(grid.nodes[1]), grid.pair_rule(0))
             rest = residual.copy()
         alive = pair.keep[0] * pair.keep[1]
-        weight = weight * alive * np.exp(np.minimum(later, 50.0))
+        weight = weight * alive * np.exp(np.minimum(later, LARGEST_GROWTH))
         held, waiting = held * alive, waiting + later + pair.other_tilt
         for k, length in enumerate((4, 8)):  # weights and tilts as steps of twice and four times the length have them
             if (n + 2) % length == 0:
-                held[k] *= np.exp(np.minimum(waiting[k], 50.0))
+                held[k] *= np.exp(np.minimum(waiting[k], LARGEST_GROWTH))
                 waiting[k] = 0.0
         here = there
     in_time += np.outer(coarser[:, -1], weight * here.source.value)
@@ -170,7 +174,7 @@ def follow_pair(
     trapezoidal = defect - moved[0] * here.source.value
     trapezoidal -= first * (moved[1] * middle.source.value + second * moved[2] * there.source.value)
     growth = [
-        np.minimum(0.5 * h * (one.source.by_value + other.source.by_value), 50.0)
+        np.minimum(0.5 * h * (one.source.by_value + other.source.by_value), LARGEST_GROWTH)
         for h, one, other in ((lengths[0], here, middle), (lengths[1], middle, there))
     ]
     back = single_step_weight(here, lengths[0]) * single_step_weight(middle, lengths[1])
@@ -238,7 +242,7 @@ def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSum
     fine = follow(model, start, small, finer)
     coarse = follow(model, start, small.paired(process.dim))
     change = fine.value - coarse.value
-    in_time, before = fine.in_time + 1.5 * change, fine.before + 4 * 1.5 * change
+    in_time, before = fine.in_time + 3 / 2 * change, fine.before + 6 * change
     return replace(fine, value=fine.value + change, in_time=in_time, before=before)
 
 

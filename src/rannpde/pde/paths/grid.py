@@ -32,7 +32,7 @@ class TimeGrid:
         steps = self.steps // every
         own = np.ones(steps + 1)
         if steps % 2 == 0:
-            own[1:-1:2], own[2:-1:2] = 4.0, 2.0
+            own[1:-1:2], own[2:-1:2] = 4, 2
             own /= 3
         else:
             own[0] = own[-1] = 0.5
@@ -42,7 +42,7 @@ class TimeGrid:
 
     def pair_rule(self, n: int) -> Array:
         """Weights (3,) of Simpson's rule over the steps n and n + 1."""
-        return np.array([1.0, 4.0, 1.0]) / (3 * self.steps) * self._speed[n : n + 3]
+        return np.array([1, 4, 1]) / (3 * self.steps) * self._speed[n : n + 3]
 
     @cached_property
     def _speed(self) -> Array:

@@ -36,6 +36,7 @@ from rannpde.pde.paths.trainer import PathsResolution, PathStart, TrainedPair
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import GAIN
 from rannpde.threads import one_thread
 
 REGION_ERROR_POINTS = 256
@@ -194,7 +195,7 @@ class RegionSearch:
                 best = RegionNetwork(networks, search.trainer.form.first_time, half, search.confidence)
             if best.half_width <= search.tol * scale or monitor.exhausted or paths >= search.most_paths:
                 break
-            if error > 0.6 * before:  # more paths did not halve the error: the layer is too small
+            if error > GAIN * before:  # four times the paths should halve the error: the layer is too small
                 r = trained.resolution
                 wider = search.trainer.resolution(r.steps, r.substeps, 2 * r.width, 2)
             before = error

@@ -219,7 +219,7 @@ def spread_of(paths: TrainingPaths, n: int) -> Array:
     for k in range(n, len(paths.states)):
         spread = paths.states[k].std(axis=0, dtype=float)
         typical = float(np.abs(paths.states[k][:MOMENT_ROWS]).mean())
-        if (spread > 1e-5 * typical + 1e-30).all():
+        if (spread > 100 * np.finfo(paths.states[k].dtype).eps * typical + 1e-30).all():  # not only rounding
             return spread
     fallback = paths.states[-1].std(axis=0, dtype=float)
     return np.where(fallback > 0, fallback, 1.0)

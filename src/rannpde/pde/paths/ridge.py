@@ -66,7 +66,7 @@ class RidgeRegression:
         weights that gain nothing are not large, so that the fit does not swing where there are few rows.
         """
         right = self.vectors.T @ (products / self.size)
-        penalties, scores = self.floor * 10.0 ** np.arange(0, 9, 0.5), []
+        penalties, scores = self.floor * 10 ** np.arange(0, 9, 0.5), []
         for penalty in penalties:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)

@@ -58,7 +58,7 @@ class StoppingGrid:
 
 @dataclass(frozen=True, eq=False)
 class StoppingModel:
-    """What continuing is worth at every node but the last."""
+    """The continuation value at every node but the last."""
 
     form: Parabolic
     process: PathProcess
@@ -73,7 +73,7 @@ def check_stopping(form: Parabolic) -> None:
     if form.source.has("gradient"):
         reject("the equation with an obstacle", "one with grad(u) in a nonlinear term", "linear in u",
                "optimal stopping is solved for u_t + L u + c*u + k = 0")  # fmt: skip
-    values = [_source(form, 0.5 * form.length, points, np.full(4, u)) for u in (0.0, 1.0, 2.0, -3.0)]
+    values = [_source(form, 0.5 * form.length, points, np.full(4, float(u))) for u in (0, 1, 2, -3)]
     curved = max(
         np.abs(values[2] - 2 * values[1] + values[0]).max(), np.abs(values[3] - 4 * values[0] + 3 * values[1]).max()
     )
@@ -113,7 +113,7 @@ def train_stopping(
     penalty: float,
     rng: np.random.Generator,
 ) -> StoppingModel:
-    """Networks of what continuing is worth, from paths that begin at ``start`` (M, d)."""
+    """Networks of the continuation value, from paths that begin at ``start`` (M, d)."""
     nodes = grid.nodes
     paths = TrainingPaths.simulate(process, nodes, start, rng)
     last = process.point(paths.states[-1].astype(float))

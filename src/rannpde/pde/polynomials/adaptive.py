@@ -117,7 +117,7 @@ class AdaptivePolynomials:
             if before is not None:
                 nodes, weights = space.nodes(more=1), np.sqrt(space.weights(more=1))[:, None]
                 gap = relative_difference(weights * before(nodes), weights * function(nodes))
-                rate = min(gap / last, 0.9) if np.isfinite(last) and last > 0 else 0.5
+                rate = min(gap / last, 1 - MUCH_SMALLER) if np.isfinite(last) and last > 0 else 0.5
                 estimate = gap * max(1.0, rate / (1 - rate))
             quadrature = self._quadrature_error(system, coefficients)
             estimate = max(estimate, quadrature)

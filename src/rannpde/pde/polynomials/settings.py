@@ -11,7 +11,7 @@ class PolynomialSettings:
 
     most_degree : from which cells are cut instead: more unknowns in one cell no longer pay where a series has not
         converged by then; the first solve has a third of it, each further one half as much again
-    most_unknowns : beyond, a dense factorisation takes minutes; so many in every cell are allowed where cells are
+    most_unknowns : beyond, a dense factorisation takes minutes; as many are allowed in every cell where cells are
         solved one after the other
     """
 

@@ -194,7 +194,7 @@ class Variation:
         narrow load is a kink that its surroundings must match.
         """
         chosen = self._cells(count, rng)
-        sizes = 10.0 ** -rng.uniform(0.0, 2.0, count) * rng.choice((-1.0, 1.0), (self.domain.dim, count))
+        sizes = 10 ** -rng.uniform(0.0, 2.0, count) * rng.choice((-1.0, 1.0), (self.domain.dim, count))
         weights = sizes * np.maximum(self.slopes[:, chosen], 1.0)
         lower, upper = self.domain.bounds.T
         centres = (2.0 * self._points(chosen, rng) - lower - upper) / (upper - lower)

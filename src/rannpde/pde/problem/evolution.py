@@ -29,6 +29,7 @@ from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.errors import InputError
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
+from rannpde.pde.tolerance import NEARBY
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -209,7 +210,7 @@ class Constraint:
         time = self.evolution.clock
         if not any(time in call.free_symbols for call in self.value.atoms(AppliedUndef)):
             return self._evaluate(sympy.diff(self.value, time, order), times)
-        step = 2e-3 * (self.evolution.domain.bounds[0, 1] - self.evolution.domain.bounds[0, 0])
+        step = NEARBY * (self.evolution.domain.bounds[0, 1] - self.evolution.domain.bounds[0, 0])
         shifted = [self.values(times + k * step, order - 1) for k in range(-3, 4)]
         return sum(c * v for c, v in zip(DIFFERENCE, shifted, strict=True)) / step
 

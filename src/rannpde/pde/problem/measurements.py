@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 REGION_NODES, LINE_NODES = 24, 64
 """Gauss nodes along an axis of a region that a value is the mean over, and of a line."""
-LOSSES = ("squares", "huber")
 
 
 @dataclass(frozen=True, eq=False)

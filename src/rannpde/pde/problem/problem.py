@@ -8,14 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
-from rannpde.errors import InputError, choose, finite_points, require
+from rannpde.errors import choose, finite_points, require
 from rannpde.pde.functional_values import Exterior, Surroundings
-from rannpde.pde.functions import ExactSolution, Formula, State
+from rannpde.pde.functions import ExactSolution, State
 from rannpde.pde.problem.checks import check_problem
 from rannpde.pde.problem.components import in_components
 from rannpde.pde.problem.conditions import (
@@ -31,6 +30,7 @@ from rannpde.pde.problem.conditions import (
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
+from rannpde.pde.problem.exact import exact_fields, exact_values_in_space
 from rannpde.pde.problem.exterior import box_extent, exterior_values, with_surroundings
 from rannpde.pde.problem.fingerprint import fingerprint_of
 from rannpde.pde.problem.forms import in_time
@@ -44,6 +44,8 @@ from rannpde.pde.problem.parametric_domain import ParametricDomain, domain_of_fu
 from rannpde.pde.problem.ranges import Range, stated_parameters
 from rannpde.pde.problem.stating import (
     check_arguments,
+    check_no_exterior,
+    check_no_family,
     named_equations,
     state_in_space,
     state_with_functionals,
@@ -59,8 +61,6 @@ from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
 from rannpde.pde.statement.reading import read
-from rannpde.pde.statement.vector import evaluate_vector
-from rannpde.pde.statement.vector_reading import read_vector
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 Bounds = tuple[float | None, float | None]
@@ -131,7 +131,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            self._place()
+            self._make_domain()
         check_arguments(self)
         object.__setattr__(self, "conditions", stated_conditions(self.conditions))
         if self.outputs:
@@ -145,11 +145,7 @@ class Problem:
         numbers, phasors = split_parameters(self.parameters) if self.eigenvalue else (self.parameters, {})
         object.__setattr__(self, "parameters", {**stated_parameters(numbers), **phasors})
         check_unknown(self.unknown, tuple(self.domain.names))
-        if self.unknown and self.ranges:
-            raise InputError(
-                f"{', '.join(self.ranges)} has a range and {', '.join(self.unknown)} is unknown; identify through the "
-                "family instead: family.posterior(…)"
-            )
+        check_no_family(self)
         named = named_equations(self.equations)
         if (isinstance(self.fields, Mapping) or self.definitions or self.complex) and not self.groups:
             lowered = in_components(self, named)
@@ -171,23 +167,18 @@ class Problem:
         if self.functionals:
             state_with_functionals(self)
             return
-        if self.exterior:
-            raise InputError(
-                f"{self.exterior[0].field!r} is given outside the domain, but no equation has an integral or a value "
-                "there; write t=0 for t <= 0"
-            )
+        check_no_exterior(self)
         # statements are compiled here, once
         object.__setattr__(self, "limits", tuple(bound_terms(self.bounds, self.domain, self.vocabulary)))
-        obstacles, forms = in_time(self)
-        object.__setattr__(self, "obstacles", obstacles)
-        object.__setattr__(self, "forms", forms)
+        for key, one in zip(("obstacles", "forms"), in_time(self), strict=True):
+            object.__setattr__(self, key, one)
         object.__setattr__(self, "variation", Variation.of(self))
-        object.__setattr__(self, "elliptic", self._in_divergence_form())
+        object.__setattr__(self, "elliptic", self._in_divergence_form(divergence_system))
         if isinstance(self.elliptic, NoDivergenceForm) and not isinstance(self.domain, SpaceTime):
             _ = self.quasilinear  # derived when the problem is stated, as every form of it
         check_outputs(self)
 
-    def _place(self) -> None:
+    def _make_domain(self) -> None:
         """Make the domain of a function of parameters at their numbers."""
         stated: Any = self.domain
         if callable(stated):
@@ -208,19 +199,18 @@ class Problem:
 
         return problem_latex(self)
 
-    def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
+    def _in_divergence_form(self, make: Callable[..., Any]) -> Any:
+        """The system that ``make`` derives from the equations, or why there is none."""
         try:
-            return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+            return make(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
         except NoDivergenceForm as reason:
             return reason
 
     @cached_property
     def quasilinear(self) -> QuasilinearSystem | NoDivergenceForm:
         """The system of a non-linear problem in divergence form, or why there is none."""
-        try:
-            return quasilinear_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
-        except NoDivergenceForm as reason:
-            return reason
+        system: QuasilinearSystem | NoDivergenceForm = self._in_divergence_form(quasilinear_system)
+        return system
 
     def at(self, values: Mapping[str, Any]) -> Problem:
         """Return the problem without unknowns and measurements.
@@ -258,14 +248,12 @@ class Problem:
     def words(self, fields: tuple[str, ...]) -> Vocabulary:
         """The vocabulary of statements about these fields."""
         time = "t" if isinstance(self.domain, SpaceTime) else None
-        depends = {name: one.of for name, one in self.unknown.items()}
-        numbers = self.numbers
+        depends, numbers = {name: one.of for name, one in self.unknown.items()}, self.numbers
         if self.eigenvalue:  # it stays a symbol, and so do complex numbers
             depends |= {self.eigenvalue: ()} | {name: () for name, one in numbers.items() if isinstance(one, complex)}
             numbers = {name: one for name, one in numbers.items() if not isinstance(one, complex)}
-        return Vocabulary(
-            tuple(self.domain.names), time, fields, numbers, self.functions, depends, box_extent(self.domain)
-        )
+        names = tuple(self.domain.names)
+        return Vocabulary(names, time, fields, numbers, self.functions, depends, box_extent(self.domain))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -355,13 +343,10 @@ class Problem:
     @cached_property
     def pairings(self) -> tuple[Pairing, ...]:
         """Periodic conditions of some fields only."""
-        pairings = []
-        for name, condition in self.conditions.items():
-            if isinstance(condition, Periodic) and not self._whole(condition):
-                axis = self.domain.names.index(condition.coordinate)
-                orders = {key: max(1, self.order(key, axis)) for key in condition.fields or ()}
-                pairings.append(Pairing(name, condition.coordinate, orders, condition.weight))
-        return tuple(pairings)
+        some = {name: c for name, c in self.conditions.items() if isinstance(c, Periodic) and not self._whole(c)}
+        axes = {name: self.domain.names.index(c.coordinate) for name, c in some.items()}
+        orders = {name: {f: max(1, self.order(f, axes[name])) for f in c.fields or ()} for name, c in some.items()}
+        return tuple(Pairing(name, c.coordinate, orders[name], c.weight) for name, c in some.items())
 
     def _whole(self, condition: Periodic) -> bool:
         return condition.fields is None or set(condition.fields) == set(self.fields)
@@ -377,8 +362,7 @@ class Problem:
 
     @property
     def jumping(self) -> tuple[str, ...]:
-        """Equations with a flux that jumps; they hold away from the jump, and imply that the flux is continuous
-        there."""
+        """Equations with a flux that jumps: they hold beside the jump, and imply that the flux is continuous there."""
         return tuple(name for name, expression in self.expressions.items() if expression.jumps)
 
     @property
@@ -399,29 +383,11 @@ class Problem:
     @cached_property
     def exact_solution(self) -> ExactSolution | None:
         """The exact solution, if one was given for every field."""
-        if not self.exact:
-            return None
-        known: dict[str, Any] = {}
-        for name in self.fields:
-            given = self.exact[name]
-            is_formula = isinstance(given, (str, sympy.Expr, int, float))
-            known[name] = self._formula(given) if is_formula else given
-        return ExactSolution(known)
+        return exact_fields(self)
 
     def exact_values(self, points: Array) -> Array:
         """The exact solution (M,) of a problem in R^d at rows (t, x_1, …, x_d)."""
-        form = self.parabolic
-        if form is None or not self.exact:
-            raise InputError("exact_values needs an exact solution of a problem in R^d; give exact={…}")
-        given = self.exact[self.fields[0]]
-        if not isinstance(given, str):
-            return np.asarray(given(points), dtype=float)
-        values = evaluate_vector(read_vector(given, form.words), {"time": points[:, :1], "point": points[:, 1:]})
-        return np.broadcast_to(values, (len(points), 1))[:, 0]
-
-    def _formula(self, given: Any) -> Formula:
-        words = self.words(())
-        return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words.symbols)
+        return exact_values_in_space(self, points)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -113,3 +113,21 @@ def stated_fields(problem: Problem, equations: Mapping[str, Any]) -> tuple[str, 
     if not fields:
         raise InputError(no_derivative(list(equations.values())))
     return fields
+
+
+def check_no_family(problem: Problem) -> None:
+    """Refuse unknowns beside parameters with a range."""
+    if problem.unknown and problem.ranges:
+        raise InputError(
+            f"{', '.join(problem.ranges)} has a range and {', '.join(problem.unknown)} is unknown; identify through "
+            "the family instead: family.posterior(…)"
+        )
+
+
+def check_no_exterior(problem: Problem) -> None:
+    """Refuse values outside the domain where nothing asks for them."""
+    if problem.exterior:
+        raise InputError(
+            f"{problem.exterior[0].field!r} is given outside the domain, but no equation has an integral or a value "
+            "there; write t=0 for t <= 0"
+        )

@@ -111,7 +111,7 @@ def eigenpairs(
 
 def _all(below: Any, above: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     """All finite eigenvalues ν with vectors in columns, by a dense eigenproblem of the shifted inverse."""
-    shift = -0.35 - 0.4 * rng.random()
+    shift = -rng.uniform(0.35, 0.75)
     lower, upper = below.toarray(), above.toarray()
     try:
         with warnings.catch_warnings():  # what is left of a singular pencil does not agree between discretisations
@@ -133,7 +133,7 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
     discs: list[tuple[complex, float]] = []
     several = min(max(8, 2 * len(known)), 40, size - 2)
     for one in known:
-        if any(abs(one - centre) < 0.8 * radius for centre, radius in discs):
+        if any(abs(one - centre) < (1 - MUCH_SMALLER) * radius for centre, radius in discs):
             continue
         real = not np.iscomplexobj(below) and not np.iscomplexobj(above) and abs(one.imag) <= 1e-12 * abs(one)
         shift = complex(one) + NUDGE**0.5 * max(abs(one), 1.0) * (1 if real else 1 + 0.3j)
@@ -196,7 +196,8 @@ def _spanned(vector: Array, vectors: Sequence[Array], values: Sequence[complex],
     if not same:
         return False
     basis = np.linalg.qr(np.stack(same, axis=1))[0]
-    return bool(np.linalg.norm(vector - basis @ (basis.conj().T @ vector)) < 1e-4 * np.linalg.norm(vector))
+    rest = np.linalg.norm(vector - basis @ (basis.conj().T @ vector))
+    return bool(rest < DISTINCT_EIGENVALUES / MUCH_SMALLER * np.linalg.norm(vector))
 
 
 def clusters(values: Array, same: float, size: float) -> list[Array]:

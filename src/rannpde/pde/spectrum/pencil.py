@@ -213,7 +213,7 @@ def _require_homogeneous(
     said: str, term: Term, unknowns: Mapping[sympy.Symbol, Jet], numbers: Mapping[str, sympy.Symbol], problem: Problem
 ) -> None:
     left = term.expression.formula.xreplace(dict.fromkeys(unknowns, sympy.Integer(0)))
-    left = left.xreplace(dict.fromkeys(numbers.values(), sympy.Float(0.618)))
+    left = left.xreplace(dict.fromkeys(numbers.values(), sympy.Float((5**0.5 - 1) / 2)))
     if left == 0:
         return
     region = term.region

@@ -79,9 +79,7 @@ def pseudospectrum(
 def _frame(bounds: Any, values: Array) -> list[tuple[float, float]]:
     if bounds is None:
         width = max(float(np.ptp(values.real)), float(np.ptp(values.imag)), 1e-300)
-        return [
-            (float(part.min()) - 0.2 * width, float(part.max()) + 0.2 * width) for part in (values.real, values.imag)
-        ]
+        return [(float(part.min()) - width / 5, float(part.max()) + width / 5) for part in (values.real, values.imag)]
     try:
         (a, b), (c, d) = bounds
     except (TypeError, ValueError):

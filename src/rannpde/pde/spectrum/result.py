@@ -16,7 +16,7 @@ from rannpde.errors import InputError, finite_points
 from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.features import multi_index
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import EndedSolve, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
 from rannpde.pde.solution import Choice, Report, SolvedFunction
@@ -80,7 +80,7 @@ class SpectrumIteration:
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class Spectrum(EndedSolve):
     """Eigenvalues of a problem in the order in which they were asked for, with bounds and modes.
 
     values (K,) : real where all are, complex otherwise; bounds (K,) : of their errors
@@ -122,16 +122,6 @@ class Spectrum:
 
     def __getitem__(self, number: int) -> Mode:
         return self.modes[number]
-
-    @property
-    def converged(self) -> bool:
-        """Whether every eigenvalue has the wanted error, by its bound, and none is known to be missing."""
-        return self.status.converged
-
-    @property
-    def reason(self) -> str:
-        """The reason for the end, in a sentence."""
-        return self.detail or str(self.status)
 
     @property
     def stated(self) -> Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -72,14 +71,6 @@ class EigenResult:
             self.status, self.detail, request.tol, self.scale, self.iterations, request.monitor.elapsed,
             self.assurance,
         )  # fmt: skip
-
-
-class EigenSolver(Protocol):
-    """A solver of one eigenvalue problem."""
-
-    def run(self) -> EigenResult:
-        """Refine until every wanted eigenvalue has the wanted error, or nothing helps any more."""
-        ...
 
 
 def are_real(values: Array, bounds: Array) -> bool:

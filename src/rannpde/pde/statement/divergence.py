@@ -12,9 +12,10 @@ meant is for the boundary conditions to say (``rannpde.pde.weak.form``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import sympy
@@ -32,6 +33,10 @@ PROBES = 8
 """Random points of the bounding box at which coefficients are looked at to pair equations with fields."""
 
 
+EquationSplit = Callable[[str, Expression, Vocabulary], tuple[tuple[Expression, ...], Expression]]
+"""The name of an equation, the equation and its vocabulary → its fluxes by coordinate, and the rest of it."""
+
+
 class NoDivergenceForm(Exception):
     """Why a system has no divergence form that a weak formulation could use; its text is the reason."""
 
@@ -47,11 +52,11 @@ class EllipticCoefficients:
 
 
 @dataclass(frozen=True, eq=False)
-class DivergenceSystem:
-    """A linear system of second order in divergence form, the equations in the order of the fields they belong to.
+class SecondOrderSystem(ABC):
+    """A system of second order in divergence form, the equations in the order of the fields they belong to.
 
     names : of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
-    fluxes : by equation, by coordinate, expressions in first derivatives; rests : by equation, all other terms
+    fluxes : by equation, by coordinate, of at most first order; rests : by equation, all other terms
     """
 
     vocabulary: Vocabulary
@@ -59,6 +64,17 @@ class DivergenceSystem:
     signs: tuple[float, ...]
     fluxes: tuple[tuple[Expression, ...], ...]
     rests: tuple[Expression, ...]
+
+    @classmethod
+    def of(cls, expressions: Mapping[str, Expression], vocabulary: Vocabulary, split: EquationSplit) -> Self:
+        """The equations as they are stated; ``split`` gives the fluxes of an equation, and what is left of it."""
+        if vocabulary.time is not None:
+            raise NoDivergenceForm("the problem is one in time")
+        if len(expressions) != len(vocabulary.fields):
+            raise NoDivergenceForm(f"{len(expressions)} equations for {len(vocabulary.fields)} fields")
+        parts = [split(name, expression, vocabulary) for name, expression in expressions.items()]
+        fluxes, rests = tuple(flux for flux, _ in parts), tuple(rest for _, rest in parts)
+        return cls(vocabulary, tuple(expressions), (1.0,) * len(parts), fluxes, rests)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -69,16 +85,61 @@ class DivergenceSystem:
         return len(self.vocabulary.coordinates)
 
     @property
+    def expressions(self) -> list[Expression]:
+        """All fluxes and rests."""
+        return [one for row in self.fluxes for one in row] + list(self.rests)
+
+    @property
+    @abstractmethod
+    def kinked(self) -> bool:
+        """Whether a coefficient or the load jumps or has kinks that cells must follow."""
+
+    @abstractmethod
+    def probed(self, points: Array) -> Array:
+        """The diffusion (M, K, F, d, d) at points (M, d), at some state."""
+
+    def paired(self, bounds: Array) -> Self:
+        """Equations in the order of the fields whose second derivatives they hold most of, with positive diffusion."""
+        points = bounds[:, 0] + np.diff(bounds, axis=1)[:, 0] * np.random.default_rng(0).random((PROBES, len(bounds)))
+        diffusion = np.nan_to_num(self.probed(points))
+        traces = np.trace(diffusion, axis1=3, axis2=4)  # (M, K, F)
+        sizes = np.linalg.norm(diffusion, axis=(3, 4)).mean(axis=0)
+        share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
+        rows, columns = linear_sum_assignment(-share)
+        order = [int(rows[list(columns).index(f)]) for f in range(len(self.fields))]
+        signs = []
+        for f, k in enumerate(order):
+            if not sizes[k, f] > 0:
+                raise NoDivergenceForm(f"no equation has second derivatives of {self.fields[f]!r}")
+            own = traces[:, k, f]
+            if np.abs(own).max() <= 1e-9 * sizes[k, f]:
+                raise NoDivergenceForm(f"the equation of {self.fields[f]!r} is not elliptic")
+            if own.min() < 0 < own.max():
+                raise NoDivergenceForm(f"the diffusion of {self.fields[f]!r} changes its sign")
+            signs.append(1.0 if own.mean() > 0 else -1.0)
+        return replace(
+            self, names=tuple(self.names[k] for k in order), signs=tuple(signs),
+            fluxes=tuple(self.fluxes[k] for k in order), rests=tuple(self.rests[k] for k in order),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class DivergenceSystem(SecondOrderSystem):
+    """A linear system in divergence form; its fluxes hold first derivatives only."""
+
+    @property
     def constant(self) -> bool:
         """Whether diffusion, advection and reaction are the same everywhere."""
-        expressions = [one for row in self.fluxes for one in row] + list(self.rests)
-        return all(not partial.free_symbols for one in expressions for partial in one.partials)
+        return all(not partial.free_symbols for one in self.expressions for partial in one.partials)
 
     @property
     def kinked(self) -> bool:
         """Whether a coefficient or the load jumps or has kinks anywhere."""
-        expressions = [one for row in self.fluxes for one in row] + list(self.rests)
-        return any(one.formula.has(*KINKED) for one in expressions)
+        return any(one.formula.has(*KINKED) for one in self.expressions)
+
+    def probed(self, points: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.at(points).diffusion
 
     def at(self, points: Array) -> EllipticCoefficients:
         """The coefficients at points (M, d)."""
@@ -121,24 +182,13 @@ def divergence_system(expressions: Mapping[str, Expression], vocabulary: Vocabul
     >>> system.at(np.array([[1.5, 0.0]])).diffusion[0, 0, 0].tolist(), system.at(np.array([[1.5, 0.0]])).load.tolist()
     ([[1.0, 0.0], [2.0, 1.5]], [[-1.0]])
     """
-    if vocabulary.time is not None:
-        raise NoDivergenceForm("the problem is one in time")
-    if len(expressions) != len(vocabulary.fields):
-        raise NoDivergenceForm(f"{len(expressions)} equations for {len(vocabulary.fields)} fields")
-    parts = []
-    for name, expression in expressions.items():
-        if not expression.linear:
-            raise NoDivergenceForm(f"equation {name!r} is not linear")
-        parts.append(_split(name, expression, vocabulary))
-    plain = DivergenceSystem(
-        vocabulary, tuple(expressions), (1.0,) * len(parts),
-        tuple(flux for flux, _ in parts), tuple(rest for _, rest in parts),
-    )  # fmt: skip
-    return _paired(plain, bounds)
+    return DivergenceSystem.of(expressions, vocabulary, _split).paired(bounds)
 
 
 def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[tuple[Expression, ...], Expression]:
     """Fluxes of first derivatives only, and what is left, of at most first order."""
+    if not expression.linear:
+        raise NoDivergenceForm(f"equation {name!r} is not linear")
     if any(jet.order > 2 for jet in expression.jets):
         raise NoDivergenceForm(f"equation {name!r} has derivatives of order above two")
     try:
@@ -211,30 +261,3 @@ def _axes(jet: Jet) -> tuple[int, int]:
 def _derivative(field: str, axis: int, vocabulary: Vocabulary) -> sympy.Expr:
     function: Any = vocabulary.field_function(field)
     return sympy.Derivative(function, vocabulary.symbols[axis])
-
-
-def _paired(system: DivergenceSystem, bounds: Array) -> DivergenceSystem:
-    """Equations in the order of the fields whose second derivatives they hold most of, with positive diffusion."""
-    points = bounds[:, 0] + np.diff(bounds, axis=1)[:, 0] * np.random.default_rng(0).random((PROBES, len(bounds)))
-    with np.errstate(all="ignore"):
-        diffusion = np.nan_to_num(system.at(points).diffusion)
-    traces = np.trace(diffusion, axis1=3, axis2=4)  # (M, K, F)
-    sizes = np.linalg.norm(diffusion, axis=(3, 4)).mean(axis=0)
-    share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
-    rows, columns = linear_sum_assignment(-share)
-    order = [int(rows[list(columns).index(f)]) for f in range(len(system.fields))]
-    signs = []
-    for f, k in enumerate(order):
-        if not sizes[k, f] > 0:
-            raise NoDivergenceForm(f"no equation has second derivatives of {system.fields[f]!r}")
-        own = traces[:, k, f]
-        if np.abs(own).max() <= 1e-9 * sizes[k, f]:
-            raise NoDivergenceForm(f"the equation of {system.fields[f]!r} is not elliptic")
-        if own.min() < 0 < own.max():
-            raise NoDivergenceForm(f"the diffusion of {system.fields[f]!r} changes its sign")
-        signs.append(1.0 if own.mean() > 0 else -1.0)
-    pick: Sequence[int] = order
-    return DivergenceSystem(
-        system.vocabulary, tuple(system.names[k] for k in pick), tuple(signs),
-        tuple(system.fluxes[k] for k in pick), tuple(system.rests[k] for k in pick),
-    )  # fmt: skip

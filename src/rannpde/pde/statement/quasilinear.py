@@ -17,12 +17,11 @@ from functools import cached_property
 
 import numpy as np
 import sympy
-from scipy.optimize import linear_sum_assignment
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.grammar import StatementError
-from rannpde.pde.statement.divergence import PROBES, NoDivergenceForm
+from rannpde.pde.statement.divergence import NoDivergenceForm, SecondOrderSystem
 from rannpde.pde.statement.expansion import compile_expression, divergence_form
 from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differentiate, evaluate
 from rannpde.pde.statement.kinks import KINKED
@@ -58,35 +57,18 @@ class Linearisation:
 
 
 @dataclass(frozen=True, eq=False)
-class QuasilinearSystem:
-    """A system in divergence form, the equations in the order of the fields they belong to.
-
-    names : of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
-    fluxes : by equation, by coordinate, in fields and first derivatives; rests : by equation, all other terms
-    """
-
-    vocabulary: Vocabulary
-    names: tuple[str, ...]
-    signs: tuple[float, ...]
-    fluxes: tuple[tuple[Expression, ...], ...]
-    rests: tuple[Expression, ...]
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return self.vocabulary.fields
-
-    @property
-    def dim(self) -> int:
-        return len(self.vocabulary.coordinates)
+class QuasilinearSystem(SecondOrderSystem):
+    """A non-linear system in divergence form; its fluxes are of fields and first derivatives."""
 
     @cached_property
     def kinked(self) -> bool:
         """Whether a coefficient or the load jumps or has kinks along fixed lines, which cells then follow."""
         own = set(self.vocabulary.symbols)
-        for one in [one for row in self.fluxes for one in row] + list(self.rests):
-            if any(part.free_symbols and part.free_symbols <= own for part in one.formula.atoms(*KINKED)):
-                return True
-        return False
+        kinks = [part for one in self.expressions for part in one.formula.atoms(*KINKED)]
+        return any(part.free_symbols and part.free_symbols <= own for part in kinks)
+
+    def probed(self, points: Array) -> Array:
+        return self.linearised(points, *generic_state(len(points), len(self.fields), self.dim)).diffusion
 
     def terms(self, points: Array, values: Array, slopes: Array) -> Array:
         """-f and F_i, (M, K, 1 + d), at points (M, d), fields (M, F) and their slopes (M, F, d)."""
@@ -141,16 +123,7 @@ def quasilinear_system(
     >>> here.terms[0, 0].tolist(), here.tangent[0, 0, 0, 1].tolist()
     ([1.0, 5.0, 0.0], [4.0, 5.0, 0.0])
     """
-    if vocabulary.time is not None:
-        raise NoDivergenceForm("the problem is one in time")
-    if len(expressions) != len(vocabulary.fields):
-        raise NoDivergenceForm(f"{len(expressions)} equations for {len(vocabulary.fields)} fields")
-    parts = [_split(name, expression, vocabulary) for name, expression in expressions.items()]
-    plain = QuasilinearSystem(
-        vocabulary, tuple(expressions), (1.0,) * len(parts),
-        tuple(flux for flux, _ in parts), tuple(rest for _, rest in parts),
-    )  # fmt: skip
-    return _paired(plain, bounds)
+    return QuasilinearSystem.of(expressions, vocabulary, _split).paired(bounds)
 
 
 def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[tuple[Expression, ...], Expression]:
@@ -256,33 +229,8 @@ def _cancels(formula: sympy.Expr, expression: Expression) -> bool:
     return bool(np.all(np.abs(np.sum(together, axis=0)) <= 1e-10 * np.sum(np.abs(together), axis=0)))
 
 
-def _paired(system: QuasilinearSystem, bounds: Array) -> QuasilinearSystem:
-    """Equations in the order of the fields whose second derivatives they hold most of, with positive diffusion."""
-    rng = np.random.default_rng(0)
-    points = bounds[:, 0] + np.diff(bounds, axis=1)[:, 0] * rng.random((PROBES, len(bounds)))
-    count = len(system.fields)
-    diffusion = np.nan_to_num(system.linearised(points, *generic_state(PROBES, count, system.dim)).diffusion)
-    traces = np.trace(diffusion, axis1=3, axis2=4)  # (M, K, F)
-    sizes = np.linalg.norm(diffusion, axis=(3, 4)).mean(axis=0)
-    share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
-    rows, columns = linear_sum_assignment(-share)
-    order = [int(rows[list(columns).index(f)]) for f in range(count)]
-    signs = []
-    for f, k in enumerate(order):
-        if not sizes[k, f] > 0:
-            raise NoDivergenceForm(f"no equation has second derivatives of {system.fields[f]!r}")
-        own = traces[:, k, f]
-        if own.min() < 0 < own.max() or np.abs(own).max() <= 1e-9 * sizes[k, f]:
-            raise NoDivergenceForm(f"the equation of {system.fields[f]!r} is not elliptic")
-        signs.append(1.0 if own.mean() > 0 else -1.0)
-    return QuasilinearSystem(
-        system.vocabulary, tuple(system.names[k] for k in order), tuple(signs),
-        tuple(system.fluxes[k] for k in order), tuple(system.rests[k] for k in order),
-    )  # fmt: skip
-
-
 def generic_state(count: int, fields: int, dim: int, seed: int = 1) -> tuple[Array, Array]:
     """Values (M, F) between ½ and 3/2 and slopes (M, F, d) of about a tenth: where roots, logarithms and materials
     are defined, and nothing vanishes by chance."""
     rng = np.random.default_rng(seed)
-    return rng.uniform(0.5, 1.5, (count, fields)), 0.1 * rng.uniform(-1.0, 1.0, (count, fields, dim))
+    return rng.uniform(0.5, 1.5, (count, fields)), rng.uniform(-0.1, 0.1, (count, fields, dim))

@@ -23,8 +23,6 @@ from rannpde.arrays import Array
 from rannpde.rounding import difference_step
 
 SCALAR, VECTOR, MATRIX = "scalar", "vector", "matrix"
-POINT_LEAVES = ("time", "point")
-"""Leaves that are known before the equation is solved."""
 REDUCTIONS = ("sum", "norm", "dot", "smallest", "largest", "component")
 """Operations that make a scalar of vectors: what the data of a problem see of x."""
 KINKS = ("abs", "sign", "min", "max", "smallest", "largest", "where", "call")

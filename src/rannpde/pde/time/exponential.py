@@ -28,6 +28,8 @@ from rannpde.pde.time.control import FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import LinearPart, SplitDynamics
 from rannpde.pde.time.tableau import truncation_estimate
+from rannpde.pde.tolerance import GAIN, SAME_SOLUTION
+from rannpde.rounding import ROOT_ROUNDED
 
 
 def _hermite() -> Array:
@@ -104,11 +106,11 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
         span = abs(self.t_bound - self.t)
         speed = self.dynamics.size(self._rate(self.y, self.first).ravel())
         if not np.isfinite(speed):
-            return 1e-6 * span
-        return float(min(1e-2 * span, self.tol ** (1.0 / self.ORDER) / speed if speed > 0 else span))
+            return ROOT_ROUNDED * span
+        return float(min(SAME_SOLUTION * span, self.tol ** (1.0 / self.ORDER) / speed if speed > 0 else span))
 
     def _step_impl(self) -> tuple[bool, str | None]:
-        floor = 10.0 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))
+        floor = 10 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))
         if self.taken and self.taken % self.REFRESH == 0:
             self._prepare()
         while True:
@@ -123,9 +125,9 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
                 self.h = h * self.control.shrink
                 continue
             end, rest_there, series, error = tried
-            factor = step_factor(self.tol, max(error, 1e-6 * self.tol), self.ORDER, self.control.safety)
+            factor = step_factor(self.tol, max(error, ROOT_ROUNDED * self.tol), self.ORDER, self.control.safety)
             if error > self.tol:
-                self.h = h * min(max(factor, self.control.shrink), 0.8)
+                self.h = h * min(max(factor, self.control.shrink), GAIN)
                 continue
             self.y_old, self.series, self.first = self.y, series, rest_there
             self.y = end
@@ -155,11 +157,11 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
         late = c.whole[0].apply(y) + c.whole[1].apply(h * n1)
         n4 = self._rest(self.t + h, late + c.whole[2].apply((2.0 * h) * (n3 - n1)))
         both = n2 + n3
-        end = late + c.whole[2].apply(h * (2.0 * both - 3.0 * n1 - n4)) + c.whole[3].apply((4.0 * h) * (n1 - both + n4))
+        end = late + c.whole[2].apply(h * (2.0 * both - 3 * n1 - n4)) + c.whole[3].apply((4 * h) * (n1 - both + n4))
         end = self.dynamics.clean(end)
         n5 = self._rest(self.t + h, end)
         change = h * (n5 - n4)
-        local = self.dynamics.size((c.whole[3].apply(4.0 * change) - c.whole[2].apply(change)).ravel())
+        local = self.dynamics.size((c.whole[3].apply(4 * change) - c.whole[2].apply(change)).ravel())
         if not np.isfinite(local):
             return None
         if local > self.tol:

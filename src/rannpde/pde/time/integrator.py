@@ -20,6 +20,7 @@ from rannpde.pde.time.exponential import ExponentialRungeKutta
 from rannpde.pde.time.radau import RadauCollocation
 from rannpde.pde.time.tableau import stages_for
 from rannpde.pde.time.trajectory import Event, Trajectory
+from rannpde.pde.tolerance import COMPARABLE
 
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
 INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
@@ -166,7 +167,7 @@ class TimeIntegrator:
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
         slow = steps >= control.judged_after and steps + ahead > control.most_steps
         share = solver.nfev / self.most_evaluations  # short steps at the start say nothing of later ones
-        costly = share > 1.0 or (share > 0.3 and share * (1 + ahead / steps) > 3.0)
+        costly = share > 1.0 or (share > COMPARABLE and share * (1 + ahead / steps) > 3)
         if slow or costly or steps >= control.most_steps:
             return Status.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
         status = self.notice(steps, float(solver.t)) if self.notice is not None else None

@@ -27,7 +27,8 @@ from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_fact
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
-from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
+from rannpde.pde.tolerance import ALGEBRA_SHARE, GAIN, MUCH_SMALLER, NEARBY, SAME_SOLUTION, TIME_SHARE
+from rannpde.rounding import ROOT_ROUNDED
 
 SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
 """Factors of the next step within which the last one is repeated, so that its factorisations serve again: it may use
@@ -75,13 +76,14 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         span = abs(self.t_bound - self.t)
         rate = self._rate(self.t, self.y)
         speed = self.dynamics.size(rate)
-        probe = min(1e-3 * span, 1e-4 / speed if speed > 0 else np.inf)
+        probe = min(NEARBY * span, MUCH_SMALLER * NEARBY / speed if speed > 0 else np.inf)
         moved = self._rate(self.t + self.direction * probe, self.y + self.direction * probe * rate)
         second = self.dynamics.size(moved - rate) / probe  # the size of y''
         if not np.isfinite(second):
-            return 1e-6 * span
+            return ROOT_ROUNDED * span
         fastest = max(speed, second**0.5)
-        return float(min(1e-2 * span, 0.3 * self.tol ** (1.0 / len(self.tableau)) / fastest if fastest > 0 else span))
+        wanted = TIME_SHARE * self.tol ** (1 / len(self.tableau)) / fastest if fastest > 0 else span
+        return float(min(SAME_SOLUTION * span, wanted))
 
     def _rate(self, time: float, state: Array) -> Array:
         self.nfev += 1
@@ -91,7 +93,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
 
     def _step_impl(self) -> tuple[bool, str | None]:
         fresh = failed = False
-        floor = 10.0 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
+        floor = 10 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
         if self.contraction > SLOW_CONVERGENCE:
             self.J = None
         while True:
@@ -117,7 +119,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             error = self._error(series)
             factor = step_factor(self.tol, error, len(self.tableau) + 1, self.control.safety)
             if error > self.tol:
-                self.h = h * min(max(factor, self.control.shrink), 0.8)
+                self.h = h * min(max(factor, self.control.shrink), GAIN)
                 continue
             # where Newton's method has just failed with a longer step, it would fail again
             self._accept(h, stages, series, min(factor, 1.0 if failed else self.control.growth))

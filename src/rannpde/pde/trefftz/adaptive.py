@@ -12,7 +12,7 @@ from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
-from rannpde.pde.tolerance import ALGEBRA_SHARE
+from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
 from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.least_squares import PANEL, LeastSquares, largest_singular_value
@@ -170,7 +170,7 @@ class AdaptiveTrefftz:
                 if self._undetermined(state):
                     break
                 idle = idle + 1 if now.estimate > 0.5 * least else 0
-                slow = now.estimate > 0.1 * least or not np.isfinite(least)
+                slow = now.estimate > MUCH_SMALLER * least or not np.isfinite(least)
                 least = min(least, now.estimate)
                 if idle >= self.tuning.patience:
                     break

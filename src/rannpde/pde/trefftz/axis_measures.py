@@ -157,5 +157,5 @@ def _erfc(z: Array, order: int) -> Array:
     if order == 0:
         return np.asarray(erfc(z))
     with np.errstate(over="ignore", under="ignore"):
-        bell = np.exp(-np.square(np.minimum(np.abs(z), 30.0)))
-        return (-1.0) ** order * 2 / np.sqrt(np.pi) * eval_hermite(order - 1, np.clip(z, -30.0, 30.0)) * bell
+        bell = np.exp(-np.square(np.minimum(np.abs(z), 30)))
+        return (-1.0) ** order * 2 / np.sqrt(np.pi) * eval_hermite(order - 1, np.clip(z, -30, 30)) * bell

@@ -187,7 +187,7 @@ class PlaneLaw:
         return [SymmetricFamily.of(one, self.mirrors, self._own_boundary(one.columns)) for one in families]
 
     def _own_boundary(self, count: int) -> Array:
-        """Points (M, 2), at least so many, of the boundary that is no image, denser at its corners."""
+        """Points (M, 2), at least ``count``, of the boundary that is no image, denser at its corners."""
         own = [segment for segment in self.boundary.segments if segment.image is None]
         each = ceil(count / len(own)) + 8
         units = 0.5 * (1 - np.cos(np.pi * (np.arange(each) + 0.5) / each))

@@ -47,7 +47,7 @@ def maximum_bound(
     for segment in boundary.segments:
         checkpoint()
         share = max(24, int(count * segment.length / boundary.length))
-        units = clustered(share, 80, (segment.corners[0] >= 0, segment.corners[1] >= 0), segment, 0.61803)
+        units = clustered(share, 80, (segment.corners[0] >= 0, segment.corners[1] >= 0), segment, (5**0.5 - 1) / 2)
         worst = max(worst, _largest(_error_along(problem, network, segment), units))
     return worst + particular.defect * _source_factor(boundary, form)
 

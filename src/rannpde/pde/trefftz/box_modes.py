@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import ceil
+from math import ceil, prod
 from typing import ClassVar
 
 import numpy as np
@@ -106,7 +106,7 @@ class BoxModes(SpatialModes):
         return min(float(axis.frequencies[-1]) for axis in self.axes)
 
     def nodes(self) -> Array:
-        reserve(16.0 * len(self.axes) * np.prod([len(axis.rule[0]) for axis in self.axes]), "a grid of points")
+        reserve(16 * len(self.axes) * prod(len(axis.rule[0]) for axis in self.axes), "a grid of points")
         return combinations([axis.rule[0] for axis in self.axes])
 
     def projected(self, values: Array) -> Array:

@@ -105,7 +105,7 @@ def _wall(problem: Problem, term: Term) -> tuple[int, float, float] | None:
 
 
 def _on_walls(axes: tuple[AxisWalls, ...], count: int = 64) -> Array:
-    """Points (M, d) on the walls that have values, so many on each."""
+    """Points (M, d) on the walls that have values, ``count`` on each."""
     rng = np.random.default_rng(0)
     low, length = (np.array([getattr(walls, name) for walls in axes]) for name in ("start", "length"))
     samples = []

@@ -12,6 +12,7 @@ from rannpde.arrays import Array
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.tolerance import NEARBY
 from rannpde.pde.trefftz.analytic import PoleFamily, PowerFamily
 from rannpde.pde.trefftz.exponents import RayCondition, corner_exponents, turned_conditions, without_rounding
 from rannpde.pde.trefftz.families import FeatureFamily
@@ -19,7 +20,7 @@ from rannpde.pde.trefftz.geometry import SingularCorner
 from rannpde.pde.trefftz.multipoles import AngleFamily
 from rannpde.pde.trefftz.rows import condition_coefficients
 from rannpde.pde.trefftz.sources import SourceFamily
-from rannpde.rounding import ROUNDED
+from rannpde.rounding import ROOT_ROUNDED, ROUNDED
 
 if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
@@ -35,7 +36,7 @@ def surely_singular(law: PlaneLaw, number: int) -> bool:
     corner = law.boundary.corners[number]
     if not corner.singular:
         return False
-    return corner.angle > np.pi + 1e-6 or law.boundary.kind_changes(number)
+    return corner.angle > np.pi + ROOT_ROUNDED or law.boundary.kind_changes(number)
 
 
 def value_jumps(law: PlaneLaw) -> tuple[bool, ...]:
@@ -80,7 +81,7 @@ def powers_at_corners(law: PlaneLaw) -> tuple[Array, ...]:
         if conditions is None:
             powers.append(np.empty(0, dtype=complex))
             continue
-        rate = max(2 - corner.angle / np.pi, 1e-3) * log(regular)
+        rate = max(2 - corner.angle / np.pi, NEARBY) * log(regular)
         top = min(digits / rate + 2, regular)  # two more for what is derived from the solution
         middle = float(np.arctan2(-corner.outward[1], -corner.outward[0]))
         own = turned_conditions(conditions, middle, law.model)

@@ -15,6 +15,7 @@ from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, SpaceTime
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import GAIN, SAME_SOLUTION
 from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
 from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.measures import WallMeasures
@@ -27,7 +28,7 @@ MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 FIRST_COUNT = 12
 """Eigenfunctions of an axis that are tried first."""
 FIRST_RADIUS = FIRST_COUNT * np.pi / 2
-"""α radius of the last eigenfunction of a disc that is tried first: so many half waves along a diameter."""
+"""α radius of the last eigenfunction of a disc that is tried first: FIRST_COUNT half waves along a diameter."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 
@@ -167,7 +168,7 @@ class ModalProblem:
             sizes = np.abs([modes.projected(column) for column in given.T])
             last = np.sqrt(modes.negative_laplacian) * modes.radius > reach / np.sqrt(2)
             largest = np.maximum(sizes.max(axis=1), 1e-300)
-            if (sizes[:, last].max(axis=1, initial=0.0) <= 0.01 * tol * largest).all():
+            if (sizes[:, last].max(axis=1, initial=0.0) <= SAME_SOLUTION * tol * largest).all():
                 return reach
             reach *= np.sqrt(2)
         return most
@@ -226,9 +227,9 @@ class ModalProblem:
                 coefficients.append(sizes(loads) * acting)
             every = np.concatenate(coefficients)
             largest = np.maximum(every.max(axis=(1, 2), keepdims=True), 1e-300)
-            above = (every > 0.01 * tol * largest).any(axis=0)
+            above = (every > SAME_SOLUTION * tol * largest).any(axis=0)
             needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
-            if needed.max() <= 0.8 * count or count > MOST_EIGENFUNCTIONS[dim] ** (1 / dim):
+            if needed.max() <= GAIN * count or count > MOST_EIGENFUNCTIONS[dim] ** (1 / dim):
                 return needed
             count *= 2
 

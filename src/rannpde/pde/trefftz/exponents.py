@@ -22,6 +22,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.tolerance import SAME_SOLUTION
 from rannpde.pde.trefftz.potentials import PotentialModel
 from rannpde.rounding import ROUNDED
 
@@ -124,7 +125,7 @@ def corner_exponents(
     real = np.arange(gap / 8, top + gap, gap / 4)
     height = np.log(4 * (1 + top)) / opening
     imaginary = np.arange(0.0, height + gap / 4, gap / 4)
-    roots = (real[:, None] + 1j * (imaginary + 0.01 * gap)).ravel()
+    roots = (real[:, None] + 1j * (imaginary + SAME_SOLUTION * gap)).ravel()
     step = np.full(len(roots), np.inf, dtype=complex)
     width = np.sqrt(SAME_EXPONENT)
     for number in range(NEWTON_STEPS):

@@ -13,8 +13,10 @@ from rannpde.domains.boundary.arcs import Arcs
 from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
 from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
+from rannpde.pde.tolerance import NEARBY
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.segments import BoundarySegment, arcs_of
+from rannpde.rounding import ROOT_ROUNDED
 
 JOINED_ENDS = 1e-8
 """Distance, relative to the size of the domain, at which two ends of segments are one point."""
@@ -74,14 +76,14 @@ class PlaneBoundary:
 
 def _key(arcs: list[Arcs]) -> tuple[float, ...]:
     """What tells sides apart: where their arcs are."""
-    points = [family.place(np.arange(len(family)), np.full(len(family), 0.37)) for family in arcs]
+    points = [family.place(np.arange(len(family)), np.full(len(family), 3 / 8)) for family in arcs]
     return tuple(np.round(np.concatenate(points).ravel(), 12).tolist())
 
 
 def stated_sides(
     domain: Domain, terms: Sequence[Term], conditions: int
 ) -> list[tuple[list[Arcs], tuple[Term, ...]]] | str:
-    """The sides of a boundary as arcs, with so many conditions each; a reason where they do not cover it once."""
+    """The sides of a boundary as arcs, each with its conditions; a reason where these do not cover it once."""
     sides: dict[tuple[float, ...], tuple[list[Arcs], list[Term]]] = {}
     for term in terms:
         arcs = None if term.region is None else arcs_of(term.region)
@@ -93,7 +95,7 @@ def stated_sides(
             return f"a side has {len(own)} condition(s), but {conditions} are needed"
     measure = sum(side.measure for side in domain.sides.values())
     given = sum(own[0].measure for _, own in sides.values())
-    if abs(given - measure) > 1e-6 * measure:
+    if abs(given - measure) > ROOT_ROUNDED * measure:
         return "the conditions do not cover the boundary exactly once"
     return [(arcs, tuple(own)) for arcs, own in sides.values()]
 
@@ -101,7 +103,7 @@ def stated_sides(
 def plane_boundary(
     domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
 ) -> PlaneBoundary | str:
-    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+    """The boundary, each side with its conditions; a reason where it is not known, or these do not cover it."""
     sides = stated_sides(domain, terms, conditions)
     if isinstance(sides, str):
         return sides
@@ -198,7 +200,7 @@ def _singular(
     half = 0.5 * angle
     inward = np.array([out[0] * np.cos(half) - out[1] * np.sin(half), out[0] * np.sin(half) + out[1] * np.cos(half)])
     point = form.to(leaving.points(np.array([0.0])))[0]
-    steps = size * np.geomspace(1e-3, 1.0, 60)
+    steps = size * np.geomspace(NEARBY, 1.0, 60)
     ray = form.back(point - steps[:, None] * inward)
     hit = np.flatnonzero(domain.contains(ray))
     reach = float(steps[hit[0]] * 0.7) if len(hit) else size

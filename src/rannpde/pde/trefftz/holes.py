@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import MUCH_SMALLER, SAME_SOLUTION
 from rannpde.pde.trefftz.analytic import LaurentFamily, complex_numbers
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.potentials import GoursatFamily
@@ -36,7 +36,7 @@ def hole_rate(law: PlaneLaw, number: int) -> float:
             D = max(float(np.linalg.norm(other - middle)), r + R)
             half = 0.5 * (D + (r**2 - R**2) / D)
             points.append(half - np.sqrt(max(half**2 - r**2, 0.0)))
-    return float(np.clip(max(points) / r, 0.01, SLOWEST_HOLE))
+    return float(np.clip(max(points) / r, SAME_SOLUTION, SLOWEST_HOLE))
 
 
 def _nearest_wall(law: PlaneLaw, point: Array) -> Array:

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import svds
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import factorising
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.rounding import EPS
 
 SAFE = 1e-9
@@ -90,7 +91,7 @@ def largest_singular_value(matrix: Array) -> float:
     if min(matrix.shape) < PANEL:
         return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
     start = np.ones(min(matrix.shape))
-    return float(svds(matrix, k=1, tol=1e-3, v0=start, return_singular_vectors=False)[0])
+    return float(svds(matrix, k=1, tol=PILOT_TOLERANCE, v0=start, return_singular_vectors=False)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,7 @@ class Regularised:
         (tpqrt,) = get_lapack_funcs(("tpqrt",), (triangle,))
         below = np.asfortranarray(np.diag(np.full(count, (ridge * size) or 1.0)).astype(triangle.dtype))
         panel = min(PANEL, count)
-        with factorising("qr", 1.5 * count**3, 2.0 * triangle.nbytes):
+        with factorising("qr", 3 / 2 * count**3, 2.0 * triangle.nbytes):
             upper, lower, blocks, _ = tpqrt(count, panel, np.asfortranarray(triangle), below)
         return cls(np.triu(upper), lower, blocks)
 
@@ -198,7 +199,7 @@ def _reciprocal_condition(triangle: Array) -> float:
 
 
 def rounding_ridge(columns: int) -> float:
-    """The rounding error of sums of so many terms of size one: entries of a triangular factor below it are noise."""
+    """The rounding error of sums of ``columns`` terms of size one: smaller entries of a triangular factor are noise."""
     return EPS * float(np.sqrt(columns))
 
 

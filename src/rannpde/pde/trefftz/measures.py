@@ -26,6 +26,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.checkpoints import checkpoint
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.axis_measures import CUT_OFF, AxisWalls
 
 LOG_PANEL = 2.5
@@ -164,7 +165,7 @@ class WallMeasures:
         smallest = min(walls.length**2 / walls.diffusivity for walls in self.axes) * np.finfo(float).eps ** 2
         square = np.maximum(square, smallest)
         peak = np.minimum(0.5 * np.sqrt(square / decay), time)
-        least = 0.25 * square / peak + decay * peak + CUT_OFF  # the exponent at the peak, and the digits below it
+        least = square / peak / 4 + decay * peak + CUT_OFF  # the exponent at the peak, and the digits below it
         root = np.sqrt(np.maximum(least**2 - decay * square, 0.0))
         low = np.log(0.5 * square / (least + root))
         high = np.minimum(np.log((least + root) / (2 * decay)), np.log(time))
@@ -188,7 +189,7 @@ class WallMeasures:
             finer = replace(now, nodes=2 * now.nodes)
             better = finer.derivative(points, still)
             errors, rounding = np.abs(better - values), np.finfo(float).eps * float(np.abs(better).max(initial=0.0))
-            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_LOG_NODES:
+            if (errors <= MUCH_SMALLER * tol * np.abs(better)).all() or finer.nodes >= MOST_LOG_NODES:
                 return finer, float(errors.max(initial=0.0)) + rounding
             now, values = finer, better
 

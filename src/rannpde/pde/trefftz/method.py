@@ -42,7 +42,7 @@ from rannpde.pde.trefftz.single import OneNetwork
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.varying.equation import VaryingEquation, varying_equation
 from rannpde.pde.trefftz.varying.solver import VaryingSolver
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 from rannpde.threads import one_thread
 
 TYPICAL_TOLERANCE = 1e-8
@@ -61,7 +61,7 @@ class Trefftz:
     and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, on boxes in the
     plane. See docs/trefftz.md for the features and for the bounds.
 
-    features : at most so many; None for the number of the tuning
+    features : their largest number; None for the number of the tuning
     tuning : the empirical numbers behind all this
 
     >>> from rannpde.domains import Ball, Box
@@ -130,7 +130,7 @@ class Trefftz:
             return ("interfaces meet inside of the domain, where the weak form resolves what is singular",)
         if isinstance(setting, TrefftzSetting) and not _suffices(problem, setting, self.tuning):
             columns = _first_columns(problem, setting, self.tuning)
-            return (f"so many holes and corners take more than {columns} features, and dense factorisations",)
+            return (f"its holes and corners take more than {columns} features, and dense factorisations",)
         return ()
 
     def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
@@ -230,7 +230,7 @@ def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
         if output.at is not None and problem.output_expressions[name].order
     ]
     size = float(np.ptp(problem.domain.bounds, axis=1).max())
-    return any(np.linalg.norm(point - corner) < 1e-6 * size for point in asked for corner in corners)
+    return any(np.linalg.norm(point - corner) < ROOT_ROUNDED * size for point in asked for corner in corners)
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:

@@ -19,10 +19,11 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import choose
 from rannpde.network.storage import floats
+from rannpde.pde.tolerance import NEARBY
 from rannpde.pde.trefftz.box_modes import AxisModes, BoxModes
 from rannpde.pde.trefftz.disc_modes import DiscModes
 from rannpde.pde.trefftz.modes import SpatialModes
-from rannpde.pde.trefftz.parts import NoPart, ParticularPart, unpack_part
+from rannpde.pde.trefftz.parts import ParticularPart, unpack_part
 
 MODAL_ROUNDING = 1e-13
 """Relative differences below which rates are sums over the axes, a double eigenvalue has one eigenvector only, and a
@@ -46,7 +47,7 @@ class ModalPart:
     def chosen(self) -> Array:
         """The numbers of the eigenfunctions with weights that matter."""
         sizes = np.abs(self.weights).max(axis=1)
-        return np.flatnonzero(sizes > 1e-3 * np.finfo(float).eps * sizes.max(initial=0.0))
+        return np.flatnonzero(sizes > NEARBY * np.finfo(float).eps * sizes.max(initial=0.0))
 
     def derived(self, order: int) -> list[ModalPart]:
         """∂_t^order, as parts."""
@@ -229,16 +230,11 @@ class ModalFlow:
 
     def amplification(self, duration: float, fields: Array) -> Array:
         """For every component, a bound of |fields(t)| for a unit of its initial value, at all times: (J,)."""
-        growth = np.exp(np.minimum(np.maximum(self.rates.T.real, 0.0) * duration, 700.0))  # (N, J)
+        growth = np.exp(np.minimum(np.maximum(self.rates.T.real, 0.0) * duration, 700))  # (N, J)
         both = np.einsum("njk,nk,nkl->njl", np.abs(self.vectors), growth, np.abs(self.inverse))
         rest = np.abs(self.matrices - self.rates[0][:, None, None] * np.eye(self.matrices.shape[1])) * duration
         both = both + np.where(self.double[:, None, None], rest * growth[:, :1, None], 0.0)
         return np.asarray(both[:, fields].max(axis=(0, 1)))
-
-
-def no_parts(count: int) -> tuple[ParticularPart, ...]:
-    """Nothing stationary, for so many fields."""
-    return tuple(NoPart() for _ in range(count))
 
 
 def unpack_modes(kind: str, arrays: Mapping[str, Array]) -> SpatialModes:

@@ -61,7 +61,7 @@ class SpatialModes(ABC):
 
     @staticmethod
     def blocks(rows: int, columns: int) -> Iterator[slice]:
-        """Rows at once of a table with so many columns."""
+        """Slices of the rows of a table that are evaluated at once."""
         for block in row_blocks(rows, block_rows(2 * columns)):
             checkpoint()
             yield block

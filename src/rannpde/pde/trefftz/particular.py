@@ -22,6 +22,7 @@ import sympy
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 from rannpde.pde.trefftz.parts import FourierPart, NoPart, ParticularPart, PolynomialPart
 
@@ -167,7 +168,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [Particular(part, exact[1] * (k == 0), gain) for k, part in enumerate(exact[0])]
     best: list[Particular] | None = None
     for count in COUNTS[problem.domain.dim][:5]:
-        reserve(8.0 * 16.0 * float(2 * count) ** problem.domain.dim, "a particular solution")
+        reserve(8 * 16 * (2 * count) ** problem.domain.dim, "a particular solution")
         frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
         matrices = _matrices(fields, equations, frequencies)
         sides, defect = [], 0.0
@@ -227,7 +228,7 @@ def _fourier(
     origin, size = box.mean(axis=1), float(np.abs(wanted).max())
     best: Particular | None = None
     for count in COUNTS[problem.domain.dim]:
-        reserve(8.0 * 16.0 * float(2 * count) ** problem.domain.dim, "a particular solution")
+        reserve(8 * 16 * (2 * count) ** problem.domain.dim, "a particular solution")
         frequencies, least = _lattice(symbol, box, count)
         coefficients = _source_fit(problem, equation, frequencies, count)
         sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)
@@ -240,7 +241,7 @@ def _fourier(
         if defect <= EXTENSION_ROUNDING * size or (best.defect < 1e-9 * size and solution is not best):
             break
     assert best is not None
-    if best.defect > 0.1 * max(tol, EXTENSION_ROUNDING) * size and best.defect > 1e-4 * size:
+    if best.defect > MUCH_SMALLER * max(tol, EXTENSION_ROUNDING) * size and best.defect > 1e-4 * size:
         raise NoParticular(f"Fourier features leave {best.defect / size:.1e} of the source")
     return _trimmed(best)
 

@@ -50,7 +50,7 @@ def segment_points(
     total = law.boundary.length
     outer = sum(segment.length for segment in law.boundary.segments if segment.loop == 0)
     # the two roots across a layer are alike along its side, and take half as many rows again to be told apart
-    rows = law.tuning.oversampling * (1.5 if law.layered else 1.0)
+    rows = law.tuning.oversampling * (3 / 2 if law.layered else 1.0)
     points_of_corners = np.array([corner.point for corner in law.boundary.corners]).reshape(-1, 2)
     for number, segment in enumerate(law.boundary.segments):
         if segment.image is not None:  # its conditions hold by symmetry
@@ -81,7 +81,7 @@ def segment_points(
             if corner >= 0 and law.boundary.corners[corner].singular:
                 away = np.linalg.norm(here - points_of_corners[corner], axis=1)
                 scales = np.minimum(scales, np.sqrt(law.boundary.radius * np.maximum(away, 1e-15 * law.boundary.size)))
-                groups = np.where(away < 0.25 * segment.length, corner, groups)
+                groups = np.where(away < segment.length / 4, corner, groups)
         if law.form.kappa:
             scales = np.minimum(scales, 1 / law.form.wave_number)
         scales = scales * float(np.abs(np.linalg.inv(law.form.matrix)).max())
@@ -94,7 +94,7 @@ def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
     """
     if law.form.kappa >= 0 or law.reach * MUCH_SMALLER < 1:  # layers are not much thinner than the domain
         return np.empty((0, 2)), np.empty(0)
-    levels = np.geomspace(0.02 / law.form.wave_number, 0.25 * law.boundary.radius, 14)
+    levels = np.geomspace(0.02 / law.form.wave_number, law.boundary.radius / 4, 14)
     depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
     points, shares = [], []
     area = law.domain.measure * float(np.linalg.det(law.form.matrix))

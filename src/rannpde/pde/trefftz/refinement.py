@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.analytic import LaurentFamily
 from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
 from rannpde.pde.trefftz.potentials import GoursatFamily
@@ -85,5 +86,5 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
 
 def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:
     """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
-    wanted = log(target) / min(log(max(error, 1e-300)), -0.1) if error < 1 else law.tuning.growth
+    wanted = log(target) / min(log(max(error, 1e-300)), -MUCH_SMALLER) if error < 1 else law.tuning.growth
     return float(np.clip(wanted**power, 1.15, law.tuning.growth**power))

@@ -119,7 +119,7 @@ def judged_solution(
 
 
 def _each(count: int, terms: int) -> int:
-    """Points of each of so many terms: where there are many, as many in all as of eight."""
+    """Points of each of ``terms`` terms: where there are more than eight, as many in all as for eight."""
     return ceil(count * min(1.0, 8 / max(terms, 1)))
 
 

@@ -23,6 +23,7 @@ from rannpde.pde.budget import Budget, watched
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cylinder import bessel_j, bessel_y
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
@@ -202,7 +203,7 @@ def _iterate(
         waves.append(wave)
         if wave.converged or monitor.exhausted or 4 * len(wave.weights) > tuning.columns * 3:
             break
-        slow = wave.boundary_error > 0.1 * before
+        slow = wave.boundary_error > MUCH_SMALLER * before
         before = wave.boundary_error
         resolution = law.refined(resolution, errors, 0.2 * tol, slow, ())
 

@@ -119,7 +119,7 @@ class BoundarySegment:
 
     @cached_property
     def straight(self) -> bool:
-        slopes = self.slopes(np.array([0.0, 0.31, 0.77, 1.0]))
+        slopes = self.slopes(np.array([0, 1 / 3, 3 / 4, 1]))
         turn = slopes[0, 0] * slopes[:, 1] - slopes[0, 1] * slopes[:, 0]
         return bool(np.abs(turn).max() <= 1e-10 * float(np.square(slopes).sum(axis=1).max()))
 

@@ -9,6 +9,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
@@ -94,7 +95,7 @@ def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
     pins = tuple(term for term in problem.constraints if is_pin(problem, term))
     terms = [term for term in problem.constraints if term not in pins]
     if problem.domain.dim == 3:
-        law = space_law(problem.domain, terms, form, 1e-3, TrefftzTuning())
+        law = space_law(problem.domain, terms, form, PILOT_TOLERANCE, TrefftzTuning())
         return law if isinstance(law, str) else TrefftzSetting(equations, form, None, tuple(terms), None, pins)
     boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
     if isinstance(boundary, str):

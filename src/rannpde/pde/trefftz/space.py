@@ -24,6 +24,7 @@ from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.symmetric_least_squares import FeatureOrbits
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.rounding import ROOT_ROUNDED
 
 SURFACE_SAMPLES = 3000
 """Points of the boundary from which distances are measured."""
@@ -172,7 +173,8 @@ class SpaceLaw:
 
     def first(self) -> SpaceResolution:
         digits, waves = -np.log10(self.tol), self._waves(self.span)
-        degree = ceil(max(digits, 0.9 * digits ** (2 / 3) * waves ** (1 / 3))) + 4  # Rokhlin: half of the worst case
+        half = 0.5 * 9 / 5 * digits ** (2 / 3) * waves ** (1 / 3)  # of Rokhlin's worst case
+        degree = ceil(max(digits, half)) + 4
         holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
         sources = np.zeros(len(self._areas), dtype=int)
         if self.layered:
@@ -266,7 +268,7 @@ class SpaceLaw:
         counts = np.ceil(rows + 20 * len(self.terms) / len(areas)).astype(int)
         scale = min(self.radius, 1 / max(self.form.wave_number, 1e-300))
         scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
-        points, homes, shares = self.patches.collocation(counts, int(1e6 * shift))
+        points, homes, shares = self.patches.collocation(counts, int(10**6 * shift))
         weights = np.sqrt(shares / (total * self.group.order))
         conditions = []
         for images, sides in zip(self.group.images(points), self.group.sides, strict=True):
@@ -347,7 +349,7 @@ def space_law(
 ) -> SpaceLaw | str:
     """The law; a reason where conditions do not cover the boundary once."""
     measure = sum(side.measure for side in domain.sides.values())
-    if abs(sum(term.measure for term in terms) - measure) > 1e-6 * measure:
+    if abs(sum(term.measure for term in terms) - measure) > ROOT_ROUNDED * measure:
         return "the conditions do not cover the boundary exactly once"
     if any(not isinstance(term.region, Side) for term in terms):
         return "a condition holds inside the domain"

@@ -46,7 +46,7 @@ class ColumnLevels:
 
     @classmethod
     def of(cls, count: int, blocks: Sequence[HoleBlock]) -> ColumnLevels:
-        """Of so many columns; all are of the first level where the others would not be most of them."""
+        """The levels of ``count`` columns; all are of the first where the others would not be most of them."""
         inner = np.concatenate([np.empty(0, dtype=int), *(block.columns for block in blocks)])
         if 2 * len(inner) <= count:
             return cls(np.arange(count), ())

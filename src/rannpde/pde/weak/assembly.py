@@ -25,6 +25,7 @@ from scipy.sparse.linalg import SuperLU, splu
 from rannpde.arrays import Array
 from rannpde.checkpoints import FLOAT_BYTES, factorising, reserve
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
@@ -265,12 +266,11 @@ def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_
     [0.5, 0.5, 0.5]
     """
     size, entries = matrix.shape[0], float(matrix.nnz)
-    across = entries / size  # unknowns that one is coupled with
-    flops = across**1.5 * size**1.5 if dim < 3 else across * size**2.0
+    flops = entries ** (3 / 2) if dim < 3 else entries * size
     growth = log2(size + 2) / 2 if dim < 3 else size ** (1 / 3) / 2
     with factorising(f"sparse LU, {dim}", flops, 2 * matrix.dtype.itemsize * entries * growth):
         try:
-            return splu(matrix, permc_spec=order, diag_pivot_thresh=0.1, options={"SymmetricMode": True})
+            return splu(matrix, permc_spec=order, diag_pivot_thresh=MUCH_SMALLER, options={"SymmetricMode": True})
         except RuntimeError as error:  # SciPy's word for an exactly singular matrix
             raise np.linalg.LinAlgError(f"the matrix of traces: {error}") from error
 

@@ -181,7 +181,7 @@ class HiddenLayer:
         return tables.reshape(*scaled.shape[:2], 1 + self.dim, -1)
 
     def point_blocks(self, counts: Sequence[int]) -> list[list[int]]:
-        """Numbers of sets of so many points, in blocks whose tables of Legendre products have a bounded size."""
+        """Numbers of sets of points, in blocks whose tables of Legendre products have a bounded size."""
         limit = BLOCK_BYTES / (FLOAT_BYTES * len(self.modes))
         blocks: list[list[int]] = []
         taken = limit
@@ -194,7 +194,7 @@ class HiddenLayer:
         return blocks
 
     def _blocks(self, rows: Array, nodes: int) -> list[Array]:
-        """Rows, each with so many points, in blocks whose tables of Legendre products have a bounded size."""
+        """Rows, each with ``nodes`` points, in blocks whose tables of Legendre products have a bounded size."""
         return np.array_split(rows, len(rows) * nodes * len(self.modes) * FLOAT_BYTES // BLOCK_BYTES + 1)
 
     def fields_at(self, scaled: Array, coefficients: Array, cells: Array) -> Array:

@@ -92,7 +92,7 @@ def _free(size: int, fields: int, last: int, held: tuple[Array, Array] | None) -
 
 
 def _positive(stiff: Array, mixed: Array, mass: Array, constants: int) -> Array:
-    """Real parts > 0 of the eigenvalues of stiff - λ mixed - λ² mass, but for λ = 0 of so many constants, which is
+    """Real parts > 0 of the eigenvalues of stiff - λ mixed - λ² mass, but for λ = 0 of the ``constants``, which is
     double and therefore found to the root of rounding only.
 
     The companion pencil has blocks of size 1: matrices of that size too lose no digits to stiff materials.

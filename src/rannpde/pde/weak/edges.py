@@ -73,7 +73,7 @@ class SingularEdge:
         """Whether the edge runs along or through a closed box (d, 2), not only to one of its corners; of a vertex,
         whether it lies in the box."""
         for axis, (low, high) in enumerate(bounds):
-            room = min(slack[axis], 0.25 * (high - low))
+            room = min(slack[axis], (high - low) / 4)
             if axis == self.axis:
                 if not (self.span[0] < high - room and self.span[1] > low + room):
                     return False
@@ -199,7 +199,7 @@ def _behaviour(diffusion: Array, edge: SolidEdge, kinds: tuple[Array, Array]) ->
 
 
 def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], most: int) -> CellNode:
-    """Leaves at edges cut across them, so many times for each edge, but no more than ``most`` leaves in all."""
+    """Leaves at edges halved across them, as often as is wanted for each edge, up to ``most`` leaves in all."""
     slack = 1e-9 * tree.lengths
     left = [(edge, levels) for edge, levels in wanted if levels > 0]
     every = [edge for edge, _ in left]

@@ -342,7 +342,7 @@ def _most_positive(diffusion: Array, coefficients: Array, free: Array, direction
 
     largest = float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())
     step = np.zeros(free.shape[1])
-    for aim in largest * 10.0 ** -np.arange(1, 7):  # as far from zero as can be
+    for aim in largest / 10 ** np.arange(1, 7):  # as far from zero as can be
 
         def lack(step: Array, aim: float = float(aim)) -> float:
             return float(np.square(np.maximum(aim - np.linalg.eigvalsh(matrix(step)), 0.0)).sum()) / aim**2

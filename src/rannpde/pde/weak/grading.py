@@ -86,13 +86,13 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
     outline = planar_outline(domain)
     size = outline.size
     for vertex in outline.vertices:
-        if abs(vertex.angle - pi) <= 1e-6 and vertex.labels[0] == vertex.labels[1]:
+        if abs(vertex.angle - pi) <= ROOT_ROUNDED and vertex.labels[0] == vertex.labels[1]:
             continue  # two arcs of one smooth side meet there
         before = vertex.point - BESIDE * size * vertex.arriving
         after = vertex.point + BESIDE * size * vertex.leaving
         normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
         last, first = _prescribed(form, finder, np.stack([before, after]), normals)
-        if np.abs(first - last).max() > 1e-6 or abs(vertex.angle - pi) > 1e-6:
+        if np.abs(first - last).max() > ROOT_ROUNDED or abs(vertex.angle - pi) > ROOT_ROUNDED:
             held = first, last
             add(vertex.point, _between(form, vertex.point, vertex.leaving, vertex.angle, held, BESIDE * size))
     inner: set[tuple[float, float]] = set()
@@ -210,7 +210,7 @@ def graded_tree(
     longest = tree.lengths.min() / least
 
     def wide(leaf: CellNode) -> Array:
-        return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 1.5 * longest)
+        return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 3 / 2 * longest)
 
     tree = until_none(tree, wide)
     for one in points:
@@ -246,7 +246,7 @@ def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 
 
 
 def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:
-    """Leaves at points halved along all axes, so many times for each point: a geometric mesh.
+    """Leaves at points halved along all axes, as often as is wanted for each point: a geometric mesh.
 
     Leaves beside them are no larger than far from the point, which need not be a vertex of the mesh.
     """
@@ -301,5 +301,5 @@ def _towards(node: CellNode, point: Array, levels: int, slack: Array) -> CellNod
 
 def touches(leaf: CellNode, point: Array, slack: Array) -> bool:
     """Whether a point lies in the closed box of a leaf."""
-    scale = np.minimum(slack, 0.25 * leaf.lengths)
+    scale = np.minimum(slack, leaf.lengths / 4)
     return bool(((leaf.bounds[:, 0] - scale <= point) & (point <= leaf.bounds[:, 1] + scale)).all())

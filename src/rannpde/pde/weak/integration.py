@@ -16,11 +16,8 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.time.control import DyadicController, FactorCache, TrialStep
-from rannpde.pde.time.tableau import LEAST_RATIO, RadauTableau, truncation_estimate
+from rannpde.pde.time.tableau import FIRST_RATIO, LEAST_RATIO, RadauTableau, truncation_estimate
 from rannpde.pde.weak.semidiscrete import FactorisedStage, SemiDiscreteForm
-
-FIRST_RATIO = 0.25
-"""Of coefficients in a first step, where a field may be like √t: their decay is not believed below."""
 
 
 @dataclass(frozen=True, eq=False)

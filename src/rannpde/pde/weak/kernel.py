@@ -50,7 +50,7 @@ class FreeMotions:
         wanted = np.zeros(self.coefficients.shape[1:])
         wanted[field, 0] = 1.0
         flat = self.coefficients.reshape(len(self), -1)
-        return bool(np.linalg.norm(flat.T @ (flat @ wanted.ravel()) - wanted.ravel()) < 1e-6)
+        return bool(np.linalg.norm(flat.T @ (flat @ wanted.ravel()) - wanted.ravel()) < ROOT_ROUNDED)
 
 
 def free_motions(form: WeakForm, mesh: WeakMesh) -> FreeMotions:

@@ -21,6 +21,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.dual_weighted import WeightedOutput, bounded_outputs, weighted_outputs
 from rannpde.pde.weak.evolution import WeakEvolution, weak_evolution
@@ -106,7 +107,7 @@ class WeakCells:
             shape = shape_obstacle(form.problem, curved_solids=problem.linear and not problem.inequalities)
             if shape:
                 return (shape,)
-            WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
+            WeakDiscretisation(form, MUCH_SMALLER, self.settings, np.random.default_rng(0), lambda: None)
         except NoDivergenceForm as reason:
             return (str(reason),)
         return ()
@@ -122,7 +123,7 @@ class WeakCells:
             return ("cells that curved walls cut in space cost it many times what they cost least squares",)
         if problem.jumping or problem.inequalities or problem.free_constants:  # it tells whether the data balance
             return ()
-        rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
+        rough = WeakDiscretisation(form, MUCH_SMALLER, self.settings, np.random.default_rng(0), lambda: None)
         if any(exponent < 1 for exponent in rough.exponents):
             return ()
         if evolution is not None and rough.mesher.clippers and evolution.starts_with_layer:

@@ -18,6 +18,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.quasilinear_form import BoundaryState, NewtonForm
@@ -146,14 +147,14 @@ class WeakNewton:
                 here = -left.dot(step)
                 if here <= 0.5 * abs(slope):
                     return length
-                length *= float(np.clip(slope / (slope - here), 0.1, 0.5))
+                length *= float(np.clip(slope / (slope - here), MUCH_SMALLER, 0.5))
             else:
                 following, aim = tangent.solve(left), state.moved(step, -1.0)
                 size = system.relative(step, aim)
                 if system.relative(following, aim) <= (1 - length / 4) * size:
                     return length
                 best = 0.5 * size * length**2 / max(system.relative(following.moved(step, length - 1.0), aim), 1e-300)
-                length = float(np.clip(best, 0.1 * length, 0.5 * length))
+                length = float(np.clip(best, MUCH_SMALLER * length, 0.5 * length))
         return None
 
 

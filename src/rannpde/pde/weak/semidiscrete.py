@@ -36,7 +36,7 @@ class TracePattern:
 
     @classmethod
     def of(cls, groups: Sequence[EvolutionCells], size: int) -> TracePattern:
-        """Of the cells of groups and so many traces."""
+        """The pattern of the cells of groups, with ``size`` traces."""
         rows = [np.empty(0, dtype=int)]
         rows += [np.repeat(group.dofs, group.dofs.shape[1], axis=1).ravel() for group in groups]
         columns = [np.empty(0, dtype=int)]

@@ -25,7 +25,7 @@ from rannpde.pde.weak.mesh import (
 
 
 def solid_mesh(clipper: SolidClipper, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:
-    """The mesh of a domain in space, with so many Gauss nodes along each direction of pieces of cells and faces."""
+    """The mesh of a domain in space, with ``nodes`` Gauss nodes along each direction of pieces of cells and faces."""
     every = np.array([leaf.bounds for leaf in tree.leaves])
     inside = clipper.inside(every.mean(axis=2))
     clipped: dict[int, ClippedBox] = {}

@@ -30,7 +30,7 @@ class WeakResolution:
 class WeakState:
     """One solution: the function, its mesh and functions, values at the check points (M, F), squared indicators (C,).
 
-    energy : ∫ A∇u·∇u of the whole; trajectory : of an evolution, with so many steps in time
+    energy : ∫ A∇u·∇u of the whole; trajectory : of an evolution, with its number of steps in time
     """
 
     network: CellNetwork

@@ -1,4 +1,4 @@
-"""Parts that pages of ours are made of: the frame, tables, lists, versions. Nothing in them points outside."""
+"""Parts of HTML pages: the frame, tables, lists, versions. Nothing in them points outside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rannpde.studies.show.chapter import Table
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """A whole page with the style of ours; empty parts are left out.
+    """A whole page in the style of this package; empty parts are left out.
 
     >>> document("A < B", ["<p>text</p>", ""]).count("A &lt; B")
     1
@@ -35,12 +35,12 @@ def machine(environments: Sequence[Mapping[str, Any]]) -> str:
 
 
 def environment_list(environment: Mapping[str, Any]) -> str:
-    """A line for each."""
+    """A list with one line for each entry of an environment."""
     return "\n".join(f"{name}: {compact(value)}" for name, value in environment.items())
 
 
 def compact(value: Any) -> str:
-    """Text as it is, the rest as JSON in one line."""
+    """Text as it is, and other values as JSON in one line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

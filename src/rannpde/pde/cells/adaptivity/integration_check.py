@@ -17,6 +17,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated, blow_up_point, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
+from rannpde.rounding import EPS
 
 
 class IntegrationCheck:
@@ -28,7 +29,7 @@ class IntegrationCheck:
     @cached_property
     def _paths(self) -> list[Integrated]:
         """The integrations that reached the end, the more accurate one last."""
-        rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
+        rounding = EPS ** (3 / 4)  # below this, rounding decides which steps are taken
         coarse = max(self.tol, 100 * rounding) / 10
         integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
         return [one for one in integrations if one is not None and one.regular]

@@ -138,10 +138,10 @@ class BoundaryPoints:
         return points[mine], weights[mine]
 
     def _bounds_of(self, side: Side) -> tuple[Array, Array]:
-        """Return the lower and upper corner (n,) of the bounding box of a side, slightly enlarged."""
+        """Return the lower and upper corner (n,) of a side's bounding box, enlarged by what its samples may miss."""
         sample = side.sample(SIDE_SAMPLES, rng=0)
         lower, upper = sample.min(axis=0), sample.max(axis=0)
-        margin = 0.02 * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
+        margin = 4 / SIDE_SAMPLES * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
         return lower - margin, upper + margin
 
 

@@ -13,6 +13,7 @@ from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.domains.operations.combined import nearby
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import BoxFace
+from rannpde.pde.tolerance import NEARBY
 from rannpde.rounding import HALF_DIGITS
 
 GRID_POINTS = {1: 65, 2: 33, 3: 17}
@@ -31,7 +32,7 @@ class CellClipper:
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.plain = domain, is_box(domain)
-        self.slack = OFFSET * float(np.diff(domain.bounds, axis=1).min()) * 1e-3
+        self.slack = NEARBY * OFFSET * float(np.diff(domain.bounds, axis=1).min())
         self.boundary = [] if self.plain else [side.sample(BOUNDARY_SAMPLES, rng=0) for side in domain.sides.values()]
         boundary_bounds = [(points.min(axis=0), points.max(axis=0)) for points in self.boundary]
         self.boundary_bounds = np.array(boundary_bounds).reshape(-1, 2, domain.dim)

@@ -160,7 +160,7 @@ class MeshBuilder:
             inside = self.clipper.contains_points(points, sides)
             if (count_inside := int(inside.sum())) >= required:
                 break
-            count = int(count * np.clip((required / max(1, count_inside)) ** (1 / basis.dim), 1.2, 3.0))
+            count = 1 + int(count * min((required / max(1, count_inside)) ** (1 / basis.dim), 3))
         if count_inside < MIN_POINTS:
             return None
         points, weights = points[inside], weights[inside] / weights[inside].sum()

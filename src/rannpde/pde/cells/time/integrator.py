@@ -18,6 +18,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.time.control import DEEPEST_LEVEL, DyadicController, FactorCache, TrialStep
 from rannpde.pde.time.tableau import (
+    FIRST_RATIO,
     LEAST_RATIO,
     RadauTableau,
     lagrange_matrix,
@@ -308,7 +309,7 @@ class CellIntegrator:
             series = legendre_transform(nodes if differential else nodes[1:]) @ (every if differential else stages)
             sizes = self.system.norms(series)[:, chosen]
             earlier = sizes[-3:-1].max(axis=0) if len(sizes) > 3 else sizes[-2]
-            next_coefficient = truncation_estimate(sizes[-1], earlier, 0.25 if first else LEAST_RATIO)
+            next_coefficient = truncation_estimate(sizes[-1], earlier, FIRST_RATIO if first else LEAST_RATIO)
             worst = max(worst, float(next_coefficient.max()))
         return worst
 

@@ -78,7 +78,7 @@ class Resolution:
         """The number of features that resolves these length scales, without the limits of the tuning."""
         row = self.dim - 1
         count = self.tuning.features_per_length[row] - self.tuning.features_per_digit[row] * float(np.log10(tol))
-        return (count if self.dim == 1 else count**2 / 12.0) * self.lengths_across
+        return (count if self.dim == 1 else count**2 / 12) * self.lengths_across
 
     def law(self) -> Adapted:
         """The sampling law of the hidden weights for this resolution."""
@@ -146,7 +146,7 @@ def from_data(evolution: Evolution, tuning: LinesTuning) -> Resolution:
 def from_grid(space: Domain, fields: Iterable[Array], tuning: LinesTuning) -> Resolution:
     """The resolution of fields (F,) on the fine grid of ``from_data``: the shortest length scale near each point."""
     size, grid, fine = extent(space), tuning.grid[space.dim - 1], _fine(space, tuning)
-    inverse, limit = np.full(grid**space.dim, 4.0 / size), np.inf
+    inverse, limit = np.full(grid**space.dim, 4 / size), np.inf
     steps = [(upper - lower) / (fine - 1) for lower, upper in space.bounds]
     for value in fields:
         shaped = value.reshape((fine,) * space.dim)

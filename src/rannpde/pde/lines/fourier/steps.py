@@ -17,6 +17,7 @@ from numpy.polynomial import legendre
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.fourier.modes import FourierBasis, blocks
 from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS
 
 Completed = Callable[[Array, Array], Array]
@@ -153,7 +154,8 @@ class TruncatedStep:
         for table, size in zip(tables, sizes, strict=True):
             box = _significant_modes(table, modes, allowed)
             cut = replace(modes, highest=box).resized(table, modes.highest)
-            single = bool((SINGLE * size < 0.1 * allowed).all() and np.abs(cut).max(initial=0.0) < LARGEST_SINGLE)
+            accurate = bool((SINGLE * size < MUCH_SMALLER * allowed).all())
+            single = accurate and bool(np.abs(cut).max(initial=0.0) < LARGEST_SINGLE)
             highest.append(box)
             truncated.append(cut.astype(np.complex64) if single else cut)
             rounding += 0.5 * SINGLE * float((size / relative).max()) if single else 0.0

@@ -234,7 +234,7 @@ class _SensitivityIntegrator:
             change = solve(rate - stages @ tableau.derivative.T / length)
             stages = stages + change
             size = float(np.linalg.norm(change)) / max(float(np.linalg.norm(stages + state[:, :, None])), 1e-300)
-            if not size > STAGE_TOLERANCE or (size < 1e3 * STAGE_TOLERANCE and size > 0.5 * previous):
+            if not size > STAGE_TOLERANCE or (size < 1000 * STAGE_TOLERANCE and size > 0.5 * previous):
                 break
             previous = size
         return stages

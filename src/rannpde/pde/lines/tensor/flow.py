@@ -30,6 +30,7 @@ from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.problem.evolution import Component, Constraint
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.trajectory import Event, Trajectory
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 FEW_VECTORS = 4
 """Columns up to which a matrix of some thousand rows is faster with one at a time (measured: 1.5 times for 2 or 3)."""
@@ -153,7 +154,7 @@ class StokesModes:
     def size(self, change: Array) -> float:
         """Root mean square of all fields together, over the size of the smallest that counts."""
         sizes = [self.system.scales[Component(name, 0)] for name in self.velocities]
-        scale = max(min(sizes), 0.1 * max(sizes))
+        scale = max(min(sizes), MUCH_SMALLER * max(sizes))
         return float(np.linalg.norm(change)) / (scale * self.system.evolution.domain.space.volume**0.5)
 
     def rates(self, times: Array, states: Array) -> Array:

@@ -77,7 +77,7 @@ def _of_grid(interval: Box, fields: Iterable[Array], axis: int, tuning: LinesTun
         largest = own if largest is None else np.maximum(largest, own)
     assert largest is not None  # every evolution has initial values
     before, after = np.append(largest[0], largest[:-1]), np.append(largest[1:], largest[-1])
-    largest = np.maximum.reduce([before, largest, after, np.full_like(largest, 4.0 / size)])
+    largest = np.maximum.reduce([before, largest, after, np.full_like(largest, 4 / size)])
     points = np.linspace(lower, upper, len(largest))
     return smoothed(interval, np.interp(np.linspace(lower, upper, grid), points, largest), tuning)
 
@@ -95,7 +95,7 @@ def _highest_mode(value: Array, axis: int, share: float) -> int:
     if not power[1:].sum() > 0:
         return 1
     above = np.sqrt(np.append(np.cumsum(power[::-1])[::-1][1:], 0.0) / power.sum())
-    return int(np.ceil(np.argmax(above <= share) / 0.75))
+    return int(np.ceil(4 * np.argmax(above <= share) / 3))
 
 
 def tensor_length_scales(
@@ -179,7 +179,7 @@ def tail(coefficients: Array, axis: int, least: float = 1e-150) -> float:
     least : the size to which it is relative at least
     """
     power = np.sum(coefficients**2, axis=tuple(k for k in range(coefficients.ndim - 1) if k != axis))
-    high = power[int(0.75 * len(power)) :].sum(axis=0)
+    high = power[3 * len(power) // 4 :].sum(axis=0)
     return float(np.sqrt(high.max() / max(power.sum(axis=0).max(), least**2)))
 
 

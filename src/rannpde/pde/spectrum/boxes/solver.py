@@ -116,7 +116,7 @@ class BoxSolver:
         # errors of eigenvalues of symmetric problems are squares of those of modes
         wanted = np.log(MUCH_SMALLER * (self.tol**0.5 if level.symmetric else self.tol))
         with np.errstate(divide="ignore"):
-            factors = np.clip(wanted / np.minimum(np.log(tails), -1.0), 1.2, 1.5)
+            factors = np.clip(wanted / np.minimum(np.log(tails), -1.0), 1, 3 / 2)
         marked = tails > MUCH_SMALLER * float(tails.max())
         marked = marked if marked.any() else np.ones(len(tails), dtype=bool)  # two levels must differ to tell anything
         raised = tuple(max(d + 2, int(f * d)) if m else d for d, f, m in zip(degrees, factors, marked, strict=True))

@@ -14,6 +14,7 @@ from rannpde.arrays import Array
 from rannpde.pde.spectrum.algebra import EigenPairs
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.rounding import EPS
 
 
 def symmetric_pair(matrices: list[Array]) -> tuple[Array, Array] | None:
@@ -111,9 +112,9 @@ def components(matrices: list[Array]) -> list[Array]:
     for one in matrices:
         size = np.sqrt(np.abs(np.diag(one)))
         largest = float(np.abs(one).max())
-        floor = np.maximum(np.outer(size, size), 1e-3 * np.finfo(float).eps * largest + np.finfo(float).tiny)
+        floor = np.maximum(np.outer(size, size), EPS * largest + np.finfo(float).tiny)
         total = np.maximum(total, np.abs(one) / floor)
-    linked = total > len(total) * np.finfo(float).eps
+    linked = total > len(total) * EPS
     count, labels = connected_components(sparse.csr_matrix(linked), directed=False)
     return [np.flatnonzero(labels == k) for k in range(count)]
 

@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem
-from rannpde.pde.tolerance import LINEAR_CHANGE, MUCH_SMALLER, UNBOUNDED
-from rannpde.rounding import COMPUTED, EPS
+from rannpde.pde.tolerance import LINEAR_CHANGE, MUCH_SMALLER, SAME_SOLUTION, SUFFICIENT_DECREASE, UNBOUNDED
+from rannpde.rounding import COMPUTED, EPS, HALF_DIGITS
 
 CORRECTIONS = 12
 """Newton iterations of a corrector; it converges quadratically or the step is too long."""
@@ -89,11 +89,11 @@ class Follower:
             residual, matrix, _ = self.system.linearised(values, parameter)
             step = _solved(matrix, residual)
             length, norm = 1.0, np.linalg.norm(residual)
-            while length > 1e-4:
+            while length > SAME_SOLUTION**2:
                 trial = values - length * step
                 with np.errstate(all="ignore"):  # a step may lead where an exponential overflows
                     after = np.linalg.norm(self.system.residual(trial, parameter))
-                if np.isfinite(after) and (after <= (1 - 0.2 * length) * norm or norm < 1e-12):
+                if np.isfinite(after) and (after <= (1 - SUFFICIENT_DECREASE * length) * norm or norm < 1e-12):
                     break
                 length *= 0.5
             else:
@@ -103,7 +103,7 @@ class Follower:
                 return values
             if not np.isfinite(values).all():
                 break
-        if np.abs(step).max() <= 1e-7 * max(float(np.abs(values).max()), 1e-8):
+        if np.abs(step).max() <= HALF_DIGITS * max(float(np.abs(values).max()), 1e-8):
             return values  # rounding keeps it from settling further
         raise NoConvergence
 

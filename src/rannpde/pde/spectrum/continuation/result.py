@@ -15,7 +15,7 @@ from rannpde.errors import FileError
 from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.storage import floats
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import EndedSolve, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table, to_table
 from rannpde.pde.solution import Report
@@ -65,7 +65,7 @@ class SolutionBranch:
 
 
 @dataclass(frozen=True, eq=False)
-class Continuation:
+class Continuation(EndedSolve):
     """Branches of stationary solutions over a parameter; the first is the one that was started on.
 
     >>> import rannpde as rp
@@ -83,15 +83,6 @@ class Continuation:
     tol: float
     points: int
     seconds: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether all folds and branch points have the wanted error, by two grids."""
-        return self.status.converged
-
-    @property
-    def reason(self) -> str:
-        return self.detail or str(self.status)
 
     @property
     def special(self) -> tuple[SpecialPoint, ...]:

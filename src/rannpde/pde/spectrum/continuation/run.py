@@ -26,7 +26,7 @@ from rannpde.pde.spectrum.continuation.follow import (
 )
 from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
 from rannpde.pde.spectrum.stability import named_fields, rates_of_change
-from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY, PILOT_TOLERANCE
+from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY, PILOT_TOLERANCE, SAME_SOLUTION
 from rannpde.rounding import ROOT_ROUNDED
 from rannpde.threads import one_thread
 
@@ -240,7 +240,7 @@ class _Run:
             if float(np.sqrt(np.mean(values**2))) > rules.largest * follower.size:
                 ended = "the solution grew beyond all bounds"
                 break
-            length = min(step.length * (1.5 if step.easy else 1.0), rules.longest)
+            length = min(step.length * (3 / 2 if step.easy else 1), rules.longest)
         return self._summary(states, rates, special, ended), crossings
 
     def _advanced(self, state: BranchState, length: float) -> _Step:
@@ -253,7 +253,7 @@ class _Run:
         low, high = sorted((self.start, self.stop))
         slack = 1e-9 * (high - low)
         if low - slack <= new.parameter <= high + slack:
-            return _Step(new, length, iterations <= 4 and turned > 0.99)
+            return _Step(new, length, iterations <= 4 and turned > 1 - SAME_SOLUTION)
         end = low if new.parameter < low else high
         new = follower.located(state, length, lambda one: one.parameter - end)
         away = np.append(new.values - state.values, new.parameter - state.parameter)
@@ -366,15 +366,15 @@ class _Run:
 
     def _crossing(self, state: BranchState, side: float) -> BranchState | None:
         """A point of the branch that crosses at a branch point."""
-        direction = side * self.follower.kernel(state)
-        for length in (0.05, 0.02, 0.008):
+        direction, first = side * self.follower.kernel(state), self.follower.settings.first
+        for length in first * np.array([2, 1, 1 / 2]):
             try:
                 new = self.follower.step(state, length, direction)[0]
             except NoConvergence:
                 continue
             away = np.append(new.values - state.values, new.parameter - state.parameter)
             along = float((self.follower.metric * away * state.tangent).sum())
-            if abs(along) < 0.9 * np.sqrt((self.follower.metric * away**2).sum()):
+            if abs(along) < (1 - MUCH_SMALLER) * np.sqrt((self.follower.metric * away**2).sum()):
                 return new
         return None
 
@@ -385,6 +385,6 @@ class _Run:
             gaps = [float(np.sqrt(np.mean((one - two.values) ** 2))) / self.follower.size
                     + abs(branch.parameters[0] - p) / self.follower.extent
                     for two, p in zip(other.functions, other.parameters, strict=True)]  # fmt: skip
-            if min(gaps) < 1e-3:
+            if min(gaps) < NEARBY:
                 return True
         return False

@@ -24,6 +24,7 @@ from rannpde.pde.spectrum.interval.sturm import SturmLiouville
 from rannpde.pde.spectrum.interval.system import IntervalForm, IntervalSystem
 from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
 from rannpde.pde.spectrum.search import EigenRequest, EigenResult, Parts, are_real
+from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import ROUNDED
 
@@ -275,7 +276,7 @@ class IntervalSolver:
         else:
             return "", ""
         middle = 0.5 * (ordered[-1] + ordered[-2])
-        if ordered[-1] - ordered[-2] <= 1e-4 * max(abs(middle), self.form.scale):
+        if ordered[-1] - ordered[-2] <= DISTINCT_EIGENVALUES / MUCH_SMALLER * max(abs(middle), self.form.scale):
             return "", ""
         number = sturm.count_before(float(middle) * sturm.sign, edges) - start
         if number == self.count:

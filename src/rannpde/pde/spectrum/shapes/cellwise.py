@@ -23,6 +23,7 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs, eigsh, splu
 
 from rannpde.arrays import Array
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.assembly import by_kind, nested_dissection
 from rannpde.pde.weak.evaluation import CellsWithFunctions
 from rannpde.rounding import COMPUTED, EPS
@@ -177,7 +178,7 @@ class ShiftedCells:
 
     @cached_property
     def _factors(self) -> Any:
-        threshold = 0.0 if self.pencil.symmetric else 0.1
+        threshold = 0.0 if self.pencil.symmetric else MUCH_SMALLER
         order = "MMD_AT_PLUS_A" if self.pencil.order is None else "NATURAL"
         return splu(self.matrix, permc_spec=order, diag_pivot_thresh=threshold, options={"SymmetricMode": True})
 
@@ -282,7 +283,7 @@ def _arpack(
     operator = LinearOperator((size, size), matvec=applied, dtype=kind)
     start: Array = rng.standard_normal(size).astype(kind)
     # eigenvalues of symmetric operators have the square of the error of their vectors, others lose some digits anyway
-    accuracy = EPS**0.6 if search is eigsh else EPS**0.7
+    accuracy = COMPUTED if search is eigsh else EPS ** (2 / 3)
     try:
         values, vectors = search(operator, min(count, size - 2), v0=start, which="LM", tol=accuracy)
     except (ArpackNoConvergence, ArpackError) as failure:

@@ -11,7 +11,7 @@ import scipy.linalg
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.spectrum.settings import DISTINCT_EIGENVALUES
 from rannpde.pde.spectrum.shapes.boundary_points import BoundarySamples
-from rannpde.pde.tolerance import MUCH_SMALLER, NONLINEAR_SHARE
+from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY, NONLINEAR_SHARE, SAME_SOLUTION
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.least_squares import rounding_ridge
@@ -74,7 +74,7 @@ class ModeCluster:
             if kappas is None:
                 return False
             errors, weights = self._bound(
-                kappas, BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 0.29, 2.0))
+                kappas, BoundarySamples(of.problem, of.boundary, law.conditions(self.resolution, 1 / 3, 2.0))
             )
             worst = max(bound / max(kappa, 1e-300) for kappa, bound, _ in self.modes)
             if worst <= of.tol:
@@ -98,7 +98,9 @@ class ModeCluster:
         eigenvalues: list[float] = []
         for start in np.zeros(0) if near is None else near:
             value = float(start)
-            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in eigenvalues):
+            if abs(value - here) > 2 * window * here or any(
+                abs(value - one) < SAME_SOLUTION * here for one in eigenvalues
+            ):
                 continue
             for _ in range(TrefftzTuning().iterations):
                 again = self._corrections(value, 1)
@@ -162,7 +164,7 @@ class ModeCluster:
         kappas, change = self.first, np.inf
         for _ in range(TrefftzTuning().iterations):
             corrected = kappas.copy()
-            for group in split_values(kappas, 1e-3 * tol):
+            for group in split_values(kappas, NEARBY * tol):
                 near = self._corrections(float(kappas[group].mean()), len(group))
                 if near is None:
                     return None
@@ -196,7 +198,7 @@ class ModeCluster:
         modes: list[tuple[float, float, TrefftzNetwork]] = []
         errors: dict[int, float] = {}
         weights: Any = []
-        for group in split_values(kappas, 1e-2 * self.of.tol):
+        for group in split_values(kappas, SAME_SOLUTION * self.of.tol):
             value = float(kappas[group].mean())
             middle = min(self.sampled, key=lambda kappa, value=value: abs(kappa - value))  # type: ignore[misc]
             functions = self.sampled[middle].leading(len(group))
@@ -223,7 +225,7 @@ class ModeCluster:
                 ends = np.cumsum([family.columns for family in functions.families])[:-1]
                 weights = list(zip(functions.families, np.split(column / norms[k], ends), strict=True))
             share = float(np.sqrt(total))
-            bound = middle * share / max(1 - share, 1e-3) + float(np.abs(kappas[group] - middle).max())
+            bound = middle * share / max(1 - share, 1e-300) + float(np.abs(kappas[group] - middle).max())
             modes += [(kappa, bound + 1e-14 * middle, one) for kappa, one in zip(kappas[group], own, strict=True)]
         self.modes = modes
         return errors, weights

@@ -19,6 +19,7 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
 from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled, weak_network
@@ -211,7 +212,8 @@ class EllipticCells:
             slopes = np.stack([real[axis] for axis in axes], axis=2)
             energy += float(np.einsum("m,mki,mkfij,mfj->", shares, slopes, diffusion, slopes, optimize=True))
             size = float(np.einsum("m,mk,mf->", shares, own, real[still] ** 2))
-            energy += 1e-3 * size * (np.pi / float(np.ptp(mesh.tree.bounds))) ** 2  # constants have no energy
+            # constants have no energy
+            energy += PILOT_TOLERANCE * size * (np.pi / float(np.ptp(mesh.tree.bounds))) ** 2
         return total, max(energy, 1e-300)
 
     def refined(

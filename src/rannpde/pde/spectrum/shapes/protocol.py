@@ -71,7 +71,7 @@ class CellDiscretisation(Protocol):
 
 
 def first_degree(tol: float, dim: int, settings: SpectrumSettings, weak: WeakSettings) -> int:
-    """The degree of the first cells: so much for each digit."""
+    """The degree of the first cells, which grows by a constant for each digit of the tolerance."""
     start, per_digit = settings.shape_degree[dim - 2]
     return min(max(round(start - per_digit * log10(tol)), 3), weak.most_degree[dim - 1])
 

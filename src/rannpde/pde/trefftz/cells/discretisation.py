@@ -122,7 +122,7 @@ class CellsDiscretisation:
         columns = tuple(sum(family.columns for family in cell) for cell in families)
         conditions, faces = self._points(resolution, shift, factor)
         count = sum(len(one.points) for cell in conditions for one in cell) + 4 * sum(len(one.points) for one in faces)
-        reserve(6.0 * FLOAT_BYTES * count * max(columns), "the values of the features on the boundary")
+        reserve(6 * FLOAT_BYTES * count * max(columns), "the values of the features on the boundary")
         blocks = []
         for number, own in enumerate(conditions):
             if own:

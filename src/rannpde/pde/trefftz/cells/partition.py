@@ -12,6 +12,7 @@ from rannpde.domains.boundary.arcs import Arcs
 from rannpde.domains.boundary.pieces import Curves
 from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
+from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
 from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, assembled_boundary, stated_sides
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -131,7 +132,7 @@ def _judged(one: CellBoundary, turns: Array, kinds: Sequence[object]) -> PlaneBo
         point = form.back(corner.point[None, :])[0]
         size = boundary.size * float(np.abs(np.linalg.inv(form.matrix)).max())
         turning = bool((np.linalg.norm(turns - point, axis=1) <= JOINED_ENDS * size).any())
-        near = point + 1e-4 * size * circle
+        near = point + MUCH_SMALLER * NEARBY * size * circle
         near = near[cell.domain.contains(near)]
         met = {kinds[k] for k in cell.arrangement.locate(near).tolist()}
         corners.append(replace(corner, singular=turning or len(met) > 1))

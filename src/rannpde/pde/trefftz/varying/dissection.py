@@ -71,7 +71,7 @@ class Dissection:
         width, columns = self.width, self.width * (len(own) + len(others))
         starts = {cell: width * k for k, cell in enumerate((*own, *others))}
         height = max(sum(len(one.rhs) for one in rows), columns + 1)
-        with factorising("qr", 2.0 * height * columns**2, 8.0 * height * columns):
+        with factorising("qr", 2.0 * height * columns**2, 8 * height * columns):
             front, at = np.zeros((height, columns + 1), order="F"), 0
             for one in rows:
                 stop = at + len(one.rhs)

@@ -160,16 +160,16 @@ def _lines(equation: VaryingEquation, degree: int, tol: float) -> list[Array]:
 
 
 def work(degree: int, cells: int) -> float:
-    """Operations of a solve with so many cells, as many along one axis as along the other."""
+    """Operations of a solve with that number of cells, as many along one axis as along the other."""
     return flops(degree, 1 + cells**0.5, 1 + cells**0.5)
 
 
 def flops(degree: int, first: float, second: float) -> float:
-    """Operations of a solve with so many lines along the axes: in cells, and for a separator of cells."""
+    """Operations of a solve with that number of lines along each axis: in cells, and for a separator of cells."""
     square = SquarePolynomials(degree)
     local = 2.0 * square.count**2 * (square.count + (degree + 2) ** 2)
     separator = square.solutions * (min(first, second) - 1)
-    return (first - 1) * (second - 1) * (local + CELL_OVERHEAD) + 4.0 * separator**3 * max(first, second) / min(
+    return (first - 1) * (second - 1) * (local + CELL_OVERHEAD) + 4 * separator**3 * max(first, second) / min(
         first, second
     )
 
