@@ -63,7 +63,7 @@ def reached_equilibrium(path: Integrated) -> Equilibrium | None:
     speeds = [abs(rate(time, states[k : k + 1])[0]) for k, time in enumerate(times)]
     slowest = 1 + int(np.argmin(speeds[1:-1]))
     # steps may stagger about an equilibrium before they depart, at a distance of their tolerance
-    width = max(float(np.ptp(states[slowest - 1 : slowest + 2])), EPS**0.25 * size)
+    width = max(float(np.ptp(states[slowest - 1 : slowest + 2])), EPS ** (1 / 4) * size)
     now = partial(rate, times[slowest])
     value = _least(now, states[slowest] - width, states[slowest] + width, EPS * size)
     away = np.abs(states - value)
