@@ -50,7 +50,7 @@ from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 from rannpde.pde.weak.stiff_strains import IteratedPenalty, limited_ratio
 from rannpde.pde.weak.tangent import TangentSystem
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, EPS
 
 
 class WeakDiscretisation:
@@ -177,7 +177,9 @@ class WeakDiscretisation:
         """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""
         limit = limited_ratio(self.tol)
         if self.form.fields == 1 or self.stiffness_ratio <= limit**2 or self.with_adjoints or self.endless:
-            return system.solve(self.motions, self.endless)
+            solution = system.solve(self.motions, self.endless)
+            self.algebraic = system.remaining
+            return solution
         iterated = IteratedPenalty(local, limit, ALGEBRA_SHARE * self.tol)
         solution = iterated.solve(self.motions)
         self.algebraic = iterated.remaining
@@ -289,7 +291,7 @@ class WeakDiscretisation:
             self.known = change * self.settings.trust
         else:
             self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
-        self.known = max(self.known, self._unresolved(now), self.algebraic)
+        self.known = max(self.known, self._unresolved(now), self.algebraic, self._rounded_statement())
         if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
         return self.known
@@ -309,6 +311,10 @@ class WeakDiscretisation:
         """Whether rounding may count at the tolerance: some strains are far stiffer than others, as in materials that
         are nearly incompressible, and their rounding acts on the others."""
         return self.form.fields > 1 and self.tol < self.stiffness_ratio * COMPUTED
+
+    def _rounded_statement(self) -> float:
+        """The error that rounding of the stiffest coefficients, of each summand of a flux, leaves in softer strains."""
+        return EPS * self.form.fields * self.dim * self.stiffness_ratio if self.form.fields > 1 else 0.0
 
     def indicators(self, now: WeakState) -> Array:
         return now.indicators

@@ -23,8 +23,9 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs, eigsh, splu
 
 from rannpde.arrays import Array
-from rannpde.pde.weak.assembly import by_kind, nested_dissection
+from rannpde.pde.weak.assembly import nested_dissection
 from rannpde.pde.weak.evaluation import CellsWithFunctions
+from rannpde.pde.weak.local import by_kind
 from rannpde.rounding import COMPUTED, EPS
 
 
