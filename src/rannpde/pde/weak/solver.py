@@ -74,6 +74,9 @@ class WeakDiscretisation:
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces, digits)
         if self.mesher.solid is not None:  # nodes of cut cells are many in space: one beyond, and one for two digits
             self.settings = replace(settings, more_nodes=min(settings.more_nodes, 1 + digits // 2))
+        elif self.mesher.curved:  # nodes for all digits of curved sides, in proportion
+            curved = ceil(settings.curved_nodes * digits / ALL_DIGITS)
+            self.settings = replace(settings, curved_nodes=max(curved, settings.more_nodes))
         self.points: tuple[SingularPoint, ...] = known_points(form)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.edges: tuple[SingularEdge, ...] = (
@@ -291,7 +294,8 @@ class WeakDiscretisation:
             self.known = change * self.settings.trust
         else:
             self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
-        self.known = max(self.known, self._unresolved(now), self.algebraic, self._rounded_statement())
+        rounded = EPS * self.form.fields * self.dim * self.stiffness_ratio  # what coefficients leave in soft strains
+        self.known = max(self.known, self._unresolved(now), self.algebraic, rounded)
         if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
         return self.known
@@ -311,10 +315,6 @@ class WeakDiscretisation:
         """Whether rounding may count at the tolerance: some strains are far stiffer than others, as in materials that
         are nearly incompressible, and their rounding acts on the others."""
         return self.form.fields > 1 and self.tol < self.stiffness_ratio * COMPUTED
-
-    def _rounded_statement(self) -> float:
-        """The error that rounding of the stiffest coefficients, of each summand of a flux, leaves in softer strains."""
-        return EPS * self.form.fields * self.dim * self.stiffness_ratio if self.form.fields > 1 else 0.0
 
     def indicators(self, now: WeakState) -> Array:
         return now.indicators
