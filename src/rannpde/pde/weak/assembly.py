@@ -126,8 +126,8 @@ class HybridSystem:
         traces = np.zeros(total)
         if total:
             factors = self._factorised([*parts, *endless], total)
-            moved = [*zip(parts, of_cells, strict=True), *((one, None) for one in endless)]
-            refined = RefinedTraces(factors.solve, moved)
+            of_cells += [None] * len(endless)
+            refined = RefinedTraces(factors.solve, list(zip([*parts, *endless], of_cells, strict=True)))
             traces, self.remaining = refined.solve(right)
             if self.keep:
                 self.factors, self.refined = factors, refined

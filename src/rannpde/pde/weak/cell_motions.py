@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 from rannpde.arrays import Array
+from rannpde.pde.statement.divergence import DivergenceSystem
 from rannpde.pde.tolerance import COMPARABLE
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES, WeakForm
 from rannpde.pde.weak.local import CellBatch, LocalMatrices, by_kind
@@ -37,7 +38,7 @@ class CellMotions:
 
 def free_slopes(form: WeakForm) -> Array | None:
     """Slopes (n, F, d) of affine fields without flux; None where forces act on constants or slopes."""
-    if form.quasilinear is not None or any(one.jets for one in form.system.rests):
+    if not isinstance(form.system, DivergenceSystem) or any(one.jets for one in form.system.rests):
         return None
     diffusion = form.at(form.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)).diffusion
     fields, dim = form.fields, diffusion.shape[-1]
