@@ -17,9 +17,9 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.weak.assembly import HybridSolution, HybridSystem, by_kind
+from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
-from rannpde.pde.weak.local import LocalMatrices
+from rannpde.pde.weak.local import LocalMatrices, by_kind
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.tangent import TangentSystem
 

@@ -12,7 +12,7 @@ coercive for every choice of functions and traces: |A∇u|_n is bounded by the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log2
@@ -26,8 +26,9 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import FLOAT_BYTES, factorising, reserve
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.weak.cell_motions import CellMotions, RefinedTraces, cell_motions, free_slopes
 from rannpde.pde.weak.kernel import FreeMotions
-from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
+from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices, by_kind
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.pde.weak.multifrontal import MultifrontalFactors
 from rannpde.pde.weak.self_similar import CondensedCells, continued_response, self_similar_rings
@@ -82,6 +83,8 @@ class HybridSystem:
         self.keep, self.trace_degrees = keep, trace_degrees
         self.eliminations: list[tuple[CellBatch, DistinctMatrices, Array]] = []
         self.factors: SparseFactors | MultifrontalFactors | None = None
+        self.refined: RefinedTraces | None = None
+        self.remaining = 0.0  # relative error of the traces that rounding leaves
 
     def solve(self, motions: FreeMotions | None = None, crossings: Sequence[Sequence[float]] = ()) -> HybridSolution:
         """Eliminate cells, solve for traces, and go back; free motions get the mean zero.
@@ -92,11 +95,14 @@ class HybridSystem:
         block = fields * m
         total = self.mesh.faces * block
         parts: list[CondensedCells] = []
+        of_cells: list[CellMotions | None] = []
+        slopes = free_slopes(self.local.form) if self.layer.dim == 2 else None
+        held = [0] if motions is not None and len(motions) else []
         right = np.zeros(total)
         condensed: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
             matrices = self.local.condensed(batch)
-            if motions is not None and len(motions) and 0 in batch.cells:
+            if motions is not None and held and 0 in batch.cells:
                 row = int(np.flatnonzero(batch.cells == 0)[0])
                 matrices = self._held(matrices, row, motions)
             response, own = eliminated(matrices)
@@ -108,6 +114,7 @@ class HybridSystem:
                 dofs = self.local.dofs(batch)
                 np.add.at(right, dofs, -by_kind(matrices.lower, matrices.same, own))
                 parts.append(CondensedCells(batch.cells, dofs, schur, matrices.same))
+                of_cells.append(None if slopes is None else cell_motions(self.local, batch, parts[-1], slopes, held))
             self.local.pause()
         inside = [np.empty(0, dtype=int)]
         endless: list[CondensedCells] = []
@@ -120,8 +127,11 @@ class HybridSystem:
         traces = np.zeros(total)
         if total:
             factors = self._factorised([*parts, *endless], total)
-            traces = factors.solve(right)
-            self.factors = factors if self.keep else None
+            of_cells += [None] * len(endless)
+            refined = RefinedTraces(factors.solve, list(zip([*parts, *endless], of_cells, strict=True)))
+            traces, self.remaining = refined.solve(right)
+            if self.keep:
+                self.factors, self.refined = factors, refined
         weights = np.zeros((self.mesh.count, fields, self.local.size))
         for batch, same, response, own in condensed:
             whole = own
@@ -143,11 +153,25 @@ class HybridSystem:
                 own[mine] = lu_solve(one, flat[mine].T).T
             if batch.faces:
                 np.subtract.at(right, self.local.dofs(batch), by_kind(matrices.lower, matrices.same, own[batch.cells]))
-        traces = right if self.factors is None else self.factors.solve(right)
+        traces = right if self.refined is None else self.refined.solve(right)[0]
         for batch, matrices, response in self.eliminations:
             if batch.faces:
                 own[batch.cells] -= by_kind(response, matrices.same, traces[self.local.dofs(batch)])
         return own.reshape(load.shape), traces.reshape(on_traces.shape)
+
+    def without_motions(self, weights: Array, traces: Array) -> Iterator[tuple[Array, Array]]:
+        """Weights (B, n) and traces (B, T) of each stored batch of cells, without motions that strain nothing."""
+        flat, motions = traces.reshape(-1), [] if self.refined is None else [one for _, one in self.refined.parts]
+        number = 0
+        for batch, matrices, response in self.eliminations:
+            inside, around = weights[batch.cells].reshape(len(batch.cells), -1), flat[:0]
+            if batch.faces:
+                around, own = flat[self.local.dofs(batch)], motions[number]
+                number += 1
+                if own is not None:
+                    moved = own.of(around)
+                    around, inside = around - moved, inside + by_kind(response, matrices.same, moved)
+            yield inside, around
 
     @cached_property
     def _cell_factors(self) -> list[list[tuple[Array, Array]]]:
@@ -288,17 +312,6 @@ def eliminated(matrices: DistinctMatrices) -> tuple[Array, Array]:
     own = np.empty_like(matrices.load)
     own[order] = solved[matrices.same[order], :, traces + column]
     return solved[:, :, :traces], own
-
-
-def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
-    """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
-    if len(matrices) == len(same):
-        return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
-    products = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
-    for kind, matrix in enumerate(matrices):
-        mine = np.flatnonzero(same == kind)
-        products[mine] = vectors[mine] @ matrix.T
-    return products
 
 
 def nested_dissection(mesh: WeakMesh) -> Array:

@@ -26,7 +26,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.weak.quasilinear_form import NominalSystem, QuasilinearForm, nominal_system, quasilinear_form
-from rannpde.rounding import COMPUTED, ROUNDED
+from rannpde.rounding import COMPUTED, EPS, ROUNDED
 
 COEFFICIENT_SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
@@ -64,7 +64,7 @@ class StiffnessPart:
         beyond = np.maximum(values - self.ratio * _softest(values)[:, None], 0.0)
         count, fields, _, dim, _ = whole.diffusion.shape
         rest = np.einsum("mas,ms,mbs->mab", vectors, beyond, vectors, optimize=True)
-        rest = rest.reshape(count, fields, dim, fields, dim).transpose(0, 1, 3, 2, 4)
+        rest = _without_rotations(rest.reshape(count, fields, dim, fields, dim).transpose(0, 1, 3, 2, 4))
         if not self.remainder:
             return EllipticCoefficients(whole.diffusion - rest, whole.advection, whole.reaction, whole.load)
         return EllipticCoefficients(
@@ -114,8 +114,9 @@ class WeakForm:
         """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
         coefficients = self.system.at(points)
         whole = EllipticCoefficients(
-            coefficients.diffusion + self.twist, coefficients.advection, coefficients.reaction, coefficients.load
-        )
+            _without_rotations(coefficients.diffusion + self.twist), coefficients.advection, coefficients.reaction,
+            coefficients.load,
+        )  # fmt: skip
         return whole if self.part is None else self.part.of(whole)
 
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
@@ -285,6 +286,21 @@ def _flat_form(diffusion: Array) -> Array:
     """The symmetric part (…, K, d, F, d) of a diffusion (…, K, F, d, d), as a form of gradients."""
     turned = np.swapaxes(diffusion, -3, -2)
     return np.asarray(0.5 * (turned + np.moveaxis(turned, (-4, -3), (-2, -1))))
+
+
+def _without_rotations(diffusion: Array) -> Array:
+    """A diffusion (M, K, F, d, d) in whose fluxes of rotations, u_f = S_fj x_j, nothing is left that is rounding.
+
+    Split coefficients are sums of larger ones, and a slender body turns (length/height)² times as much as it strains.
+    """
+    dim = diffusion.shape[-1]
+    if diffusion.shape[1:3] != (dim, dim):
+        return diffusion
+    strained = 0.5 * (diffusion + diffusion.transpose(0, 3, 2, 1, 4))
+    strained = 0.5 * (strained + strained.transpose(0, 1, 4, 3, 2))
+    axes = (1, 2, 3, 4)
+    gap, size = (np.abs(one).max(axis=axes, keepdims=True) for one in (diffusion - strained, diffusion))
+    return np.asarray(np.where(gap <= 2 * dim * dim * EPS * size, strained, diffusion))
 
 
 def strain_stiffnesses(diffusion: Array) -> tuple[Array, Array]:

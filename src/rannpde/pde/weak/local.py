@@ -348,3 +348,14 @@ class LocalMatrices:
             right -= sum(np.matmul(one.transpose(0, 2, 1), slope) for one, slope in zip(across, slopes, strict=True))
             load += right.reshape(len(batch.cells), outer.shape[1], *load.shape[1:]).sum(axis=1)
         return load.reshape(len(batch.cells), -1)
+
+
+def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
+    """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
+    if len(matrices) == len(same):
+        return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
+    products = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
+    for kind, matrix in enumerate(matrices):
+        mine = np.flatnonzero(same == kind)
+        products[mine] = vectors[mine] @ matrix.T
+    return products

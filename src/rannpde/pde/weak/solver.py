@@ -50,7 +50,7 @@ from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 from rannpde.pde.weak.stiff_strains import IteratedPenalty, limited_ratio
 from rannpde.pde.weak.tangent import TangentSystem
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, EPS
 
 
 class WeakDiscretisation:
@@ -74,6 +74,9 @@ class WeakDiscretisation:
         self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces, digits)
         if self.mesher.solid is not None:  # nodes of cut cells are many in space: one beyond, and one for two digits
             self.settings = replace(settings, more_nodes=min(settings.more_nodes, 1 + digits // 2))
+        elif self.mesher.curved:  # nodes for all digits of curved sides, in proportion
+            curved = ceil(settings.curved_nodes * digits / ALL_DIGITS)
+            self.settings = replace(settings, curved_nodes=max(curved, settings.more_nodes))
         self.points: tuple[SingularPoint, ...] = known_points(form)
         self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.edges: tuple[SingularEdge, ...] = (
@@ -177,7 +180,9 @@ class WeakDiscretisation:
         """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""
         limit = limited_ratio(self.tol)
         if self.form.fields == 1 or self.stiffness_ratio <= limit**2 or self.with_adjoints or self.endless:
-            return system.solve(self.motions, self.endless)
+            solution = system.solve(self.motions, self.endless)
+            self.algebraic = system.remaining
+            return solution
         iterated = IteratedPenalty(local, limit, ALGEBRA_SHARE * self.tol)
         solution = iterated.solve(self.motions)
         self.algebraic = iterated.remaining
@@ -289,7 +294,8 @@ class WeakDiscretisation:
             self.known = change * self.settings.trust
         else:
             self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
-        self.known = max(self.known, self._unresolved(now), self.algebraic)
+        rounded = EPS * self.form.fields * self.dim * self.stiffness_ratio  # what coefficients leave in soft strains
+        self.known = max(self.known, self._unresolved(now), self.algebraic, rounded)
         if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
         return self.known

@@ -7,7 +7,8 @@ Therefore the load w = τ (K_d u - g_d) of these strains, the pressure of nearly
 
 with the factors of K_c, in which no strain is far stiffer than another. This is the method of augmented Lagrangians;
 the discrete solution is the same. With K_c = K_0 + K_d and K_d φ = θ K_0 φ, an error along φ shrinks by
-τ/(1 + τ)/(1 + θ) in every iteration, however large τ is.
+τ/(1 + τ)/(1 + θ) in every iteration, however large τ is. Of slender bodies few θ are small, those of bending, like
+(height/length)². Anderson's acceleration, which is GMRES for linear iterations, deals with one of them in each step.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from math import sqrt
 
 import numpy as np
 
-from rannpde.pde.weak.assembly import HybridSolution, HybridSystem, by_kind
+from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.evaluation import volume_points
 from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.form import StiffnessPart
 from rannpde.pde.weak.kernel import FreeMotions
-from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
-from rannpde.rounding import COMPUTED
+from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices, by_kind
+from rannpde.rounding import COMPUTED, EPS
 
 MOST_MULTIPLIERS = 60
 """Iterations of the multiplier at most: by then errors that shrink by a quarter in each are rounding."""
@@ -41,7 +42,7 @@ def limited_ratio(tol: float) -> float:
 class IteratedPenalty:
     """The linear system of a form with stiff strains on the cells of a mesh.
 
-    tol : relative size of the last change; remaining : estimate of the sum of the changes that were left out
+    tol : relative size of the last change; remaining : estimate of the sum of it and of those that were left out
     """
 
     def __init__(self, local: LocalMatrices, ratio: float, tol: float) -> None:
@@ -67,15 +68,16 @@ class IteratedPenalty:
         for batch, matrices, _ in system.eliminations:
             load.weights[batch.cells] = matrices.load.reshape(len(batch.cells), *load.weights.shape[1:])
         multiplier, share = load.moved(load, -1.0), self.factor / (1 + self.factor)
+        mixing = AndersonMixing()
         for _ in range(MOST_MULTIPLIERS):
-            pushed = multiplier.moved(self._stiff_load(known), 1.0)
-            multiplier = HybridState(share * pushed.weights, share * pushed.traces)
+            pushed = multiplier.moved(self._stiff_load(system, known), 1.0)
+            multiplier = mixing.next(multiplier, HybridState(share * pushed.weights, share * pushed.traces))
             rest = load.moved(multiplier, -1.0)
             now = HybridState(*system.solved(rest.weights, rest.traces))
             change = self._size(now.moved(known, -1.0)) / max(self._size(now), 1e-300)
             known, rate = now, change / before if before else 1.0
-            self.remaining = change * rate / (1 - rate) if rate < 1 else np.inf
-            if max(change, self.remaining) <= self.tol:
+            self.remaining = change / (1 - rate) if rate < 1 else np.inf
+            if self.remaining <= self.tol:
                 break
             before = change
             self.local.pause()
@@ -83,20 +85,17 @@ class IteratedPenalty:
             whole.centre(known.weights, known.traces, motions)
         return HybridSolution(known.weights, known.traces, whole.jumps(known.weights, known.traces))
 
-    def _stiff_load(self, state: HybridState) -> HybridState:
-        """K_d u - g_d of a state."""
+    def _stiff_load(self, system: HybridSystem, state: HybridState) -> HybridState:
+        """K_d u - g_d of a state, without the motions of cells, on which no strain acts."""
         weights, traces = np.zeros_like(state.weights), np.zeros(state.traces.size)
-        flat = state.traces.reshape(-1)
-        for batch, matrices in self._stiff:
-            inside = state.weights[batch.cells].reshape(len(batch.cells), -1)
+        strained = system.without_motions(state.weights, state.traces)
+        for (batch, matrices), (inside, around) in zip(self._stiff, strained, strict=True):
             pushed = by_kind(matrices.square, matrices.same, inside) - matrices.load
             if batch.faces:
-                dofs = self.rest.dofs(batch)
-                pushed += by_kind(matrices.upper, matrices.same, flat[dofs])
-                pulled = by_kind(matrices.lower, matrices.same, inside) + by_kind(
-                    matrices.corner, matrices.same, flat[dofs]
-                )
-                np.add.at(traces, dofs, pulled)
+                pushed += by_kind(matrices.upper, matrices.same, around)
+                pulled = by_kind(matrices.lower, matrices.same, inside)
+                pulled += by_kind(matrices.corner, matrices.same, around)
+                np.add.at(traces, self.rest.dofs(batch), pulled)
             weights[batch.cells] = pushed.reshape(len(batch.cells), *state.weights.shape[1:])
         return HybridState(weights, traces.reshape(state.traces.shape))
 
@@ -104,3 +103,29 @@ class IteratedPenalty:
         """The root of the sum of squares of values and slopes in the coordinates of cells, weighted by volume."""
         volume = self.local.mesh.halfwidths.prod(axis=1)
         return float(np.sqrt(np.einsum("c,cfk->", volume, state.weights**2)))
+
+
+class AndersonMixing:
+    """The next state of an iteration x ← Φ(x): the combination of all before whose change is least."""
+
+    def __init__(self) -> None:
+        self._states: list[HybridState] = []
+        self._changes: list[HybridState] = []
+
+    def next(self, state: HybridState, image: HybridState) -> HybridState:
+        """From a state and its image Φ(state)."""
+        change = image.moved(state, -1.0)
+        steps = [
+            image.moved(one, -1.0).moved(other, -1.0) for one, other in zip(self._states, self._changes, strict=True)
+        ]
+        drops = [change.moved(one, -1.0) for one in self._changes]
+        self._states.append(state)
+        self._changes.append(change)
+        if not drops:
+            return image
+        columns = np.stack([np.concatenate([one.weights.ravel(), one.traces.ravel()]) for one in drops], axis=1)
+        wanted = np.concatenate([change.weights.ravel(), change.traces.ravel()])
+        amounts = np.linalg.lstsq(columns, wanted, rcond=len(drops) * EPS)[0]
+        for amount, step in zip(amounts, steps, strict=True):
+            image = image.moved(step, -float(amount))
+        return image

@@ -24,8 +24,9 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from rannpde.arrays import Array
 from rannpde.pde.tolerance import MUCH_SMALLER
-from rannpde.pde.weak.assembly import by_kind, nested_dissection
+from rannpde.pde.weak.assembly import nested_dissection
 from rannpde.pde.weak.evaluation import CellsWithFunctions
+from rannpde.pde.weak.local import by_kind
 from rannpde.rounding import COMPUTED, EPS
 
 
