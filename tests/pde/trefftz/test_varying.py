@@ -414,3 +414,40 @@ def test_no_solution_is_none():
         solution = rp.solve(problem, tol=1e-3, method="trefftz")
     assert not solution.converged
     assert not solution.estimate < 1
+
+
+def random_semilinear(seed):
+    """An equation with one solution, that solution, a box, conditions and a tolerance, all by chance."""
+    rng = np.random.default_rng([seed, 7])
+    size = 10 ** rng.uniform(-2, 2)
+    lengths = size * rng.uniform(0.6, 1.4, 2)
+    low = size * rng.uniform(-1, 1, 2)
+    bounds = tuple((round(float(a), 4), round(float(b), 4)) for a, b in zip(low, low + lengths, strict=True))
+    s, t = ((one - a) / (b - a) for one, (a, b) in zip((X, Y), bounds, strict=True))
+    width = 10 ** rng.uniform(-1.7, 0)
+    area = float((width * size) ** 2)
+    u = sympy.sin(rng.uniform(1, 3) * s + rng.uniform(1, 3) * t + rng.uniform(0, 6)) * rng.uniform(0.5, 2)
+    u = u + sympy.exp(-s / width) * rng.uniform(0, 2)
+    v, first = sympy.symbols("u u_x")
+    index = 1 + rng.uniform(0.1, 0.5) * sympy.cos(rng.uniform(0.5, 3) * s) * t
+    right = {
+        "cubic": index * (v**3 + v),
+        "exponential": sympy.exp(v) + index * v,
+        "sine": 2 * v + index * sympy.sin(v),
+        "carried": v + size * width * v * first / 5,
+    }[["cubic", "exponential", "sine", "carried"][seed % 4]]
+    load = -area * laplace(u) + right.subs({v: u, first: sympy.diff(u, X)})
+    kind = ["boundary", "neumann", "robin"][seed % 3]
+    linear = problem_of(laplace, u, bounds, kind)
+    problem = rp.Problem(
+        f"-{area!r}*laplace(u) + {right} = {load}", linear.domain, dict(linear.conditions), exact={"u": str(u)}
+    )
+    return problem, 10 ** rng.uniform(-9, -2)
+
+
+@pytest.mark.parametrize("seed", seeds("semilinear", 2, 40))
+def test_random_semilinear_problems_are_within_their_estimates(seed):
+    problem, tol = random_semilinear(seed)
+    solution = rp.solve(problem, tol=tol, method="trefftz")
+    assert solution.converged
+    assert max(solution.errors().values()) <= min(tol, solution.estimate)

@@ -117,8 +117,10 @@ def pilot_solution(newton: VaryingNewton, start: State) -> VaryingState:
     here = flow.projected(start)
     for _ in range(MOST_STEPS):
         state = VaryingNetwork(flow.mesh, flow.degree, here)
-        aim = VaryingSystem(equation.at(state).slowed, flow.mesh, flow.degree, here).factorised().solution()
-        change, here = flow.size(aim - here) / (flow.size(aim) or 1.0), aim
+        now = equation.at(state).slowed
+        aim = VaryingSystem(now, flow.mesh, flow.degree, here).factorised().solution()
+        # over the time of the first step: one that is short because more grows tells nothing
+        change, here = max(now.shift / slowed.shift, 1.0) * flow.size(aim - here) / (flow.size(aim) or 1.0), aim
         if not change <= before:  # it leads away from what seemed to be a solution, as beyond a fold
             break
         if change <= LINEAR_CHANGE * min(before, 1.0):  # nearer than at the attempt before

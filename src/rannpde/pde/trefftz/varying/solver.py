@@ -98,9 +98,12 @@ class VaryingDiscretisation:
         left = fallen / (1 - fallen) if fallen < 1 else np.inf
         left = 1.0 if difference <= COMPUTED else left  # rounding does not fall
         self.latest = difference * max(1.0, ESTIMATOR_FACTOR * left) + now.algebra
-        turning = self.equation.turning if self.equation.linear else self.equation.at(now.network).turning
-        if turning > 1:  # two solutions may agree on what next to nothing determines
-            self.latest = max(self.latest, turning * max(now.missed / now.scale, EPS))
+        # rounding of sums over all degrees, and of the data, which is amplified
+        self.latest = max(self.latest, EPS * (now.network.degree + now.stability))
+        if self.equation.linear or self.latest <= self.tol:
+            turning = (self.equation if self.equation.linear else self.equation.at(now.network)).turning
+            if turning > 1:  # two solutions may agree on what next to nothing determines
+                self.latest = max(self.latest, turning * max(now.missed / now.scale, EPS))
         return self.latest
 
     def indicators(self, now: VaryingState) -> Array:
