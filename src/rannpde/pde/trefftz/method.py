@@ -61,8 +61,8 @@ class Trefftz:
 
     For linear equations of order two with constant coefficients in the plane and in space: Laplace, Poisson, Helmholtz,
     screened problems, diffusion with advection, isotropic or not; Stokes flow, plane elasticity and plates; heat, waves
-    and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, on boxes in the
-    plane. See docs/trefftz.md for the features and for the bounds.
+    and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, and semilinear
+    ones, on shapes in the plane made of boxes. See docs/trefftz.md for the features and for the bounds.
 
     features : at most so many; None for the number of the tuning
     guess : where Newton's method starts: field → formula, a Solution, or an object with derivatives; zero unless given

@@ -13,6 +13,7 @@ are stable.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil, log
 
 import numpy as np
 
@@ -26,8 +27,9 @@ from rannpde.pde.trefftz.varying.polynomials import square_polynomials
 from rannpde.pde.trefftz.varying.system import FactorisedSystem, VaryingState, VaryingSystem
 from rannpde.rounding import ROOT_ROUNDED
 
-MOST_STEPS = 40
-"""Factorisations on one mesh at most: many are no longer Newton's method."""
+NEWTON_FACTORISATIONS = 2 * ceil(log(PILOT_TOLERANCE) / log(1 - 1 / 4))
+"""Factorisations on one mesh at most: twice as many as full steps need, each of which just passes the test, to shrink
+to few digits. More are no longer Newton's method."""
 
 
 class NoNewtonSolution(Exception):
@@ -46,7 +48,7 @@ class VaryingNewton:
     def solved(self, state: State) -> VaryingState:
         """The solution that is reached from a state; NoNewtonSolution where there is none."""
         here = self.projected(state)
-        for count in range(1, MOST_STEPS + 1):
+        for count in range(1, NEWTON_FACTORISATIONS + 1):
             equation = self.equation.at(VaryingNetwork(self.mesh, self.degree, here))
             tangent = VaryingSystem(equation, self.mesh, self.degree, here).factorised()
             step = tangent.solution() - here
@@ -56,7 +58,7 @@ class VaryingNewton:
                 here, left = self._simplified(tangent, here, step, following)
                 if left is not None:
                     return replace(tangent.judged(here), algebra=left, steps=count)
-        raise NoNewtonSolution(f"Newton's method did not converge in {MOST_STEPS} steps")
+        raise NoNewtonSolution(f"Newton's method did not converge in {NEWTON_FACTORISATIONS} steps")
 
     def size(self, coefficients: Array) -> float:
         """The root mean square of a function with coefficients (C, N)."""
@@ -115,7 +117,7 @@ def pilot_solution(newton: VaryingNewton, start: State) -> VaryingState:
             raise
     flow, before = pilot_newton(slowed, start), np.inf
     here = flow.projected(start)
-    for _ in range(MOST_STEPS):
+    for _ in range(NEWTON_FACTORISATIONS):
         state = VaryingNetwork(flow.mesh, flow.degree, here)
         now = equation.at(state).slowed
         aim = VaryingSystem(now, flow.mesh, flow.degree, here).factorised().solution()

@@ -10,9 +10,6 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array, MultiIndex
 
-DIGITS = 14
-"""Of ends of segments, in units of half a cell: what is beyond is rounding."""
-
 
 @lru_cache(maxsize=64)
 def unit_gauss(count: int) -> tuple[Array, Array]:
@@ -81,8 +78,11 @@ class SquarePolynomials:
         return np.asarray(values)
 
     def on_segment(self, low: float, high: float, count: int, order: int) -> Array:
-        """The same (count, degree + 1) at Gauss' nodes of a segment of [-1, 1]; most faces have one of a few."""
-        key = round(low, DIGITS), round(high, DIGITS), count, order
+        """The same (count, degree + 1) at Gauss' nodes of a segment of [-1, 1]; most faces have one of a few.
+
+        Ends have 14 digits: what is beyond is rounding.
+        """
+        key = round(low, 14), round(high, 14), count, order
         if key not in self._segments:
             middle, half = 0.5 * (key[0] + key[1]), 0.5 * (key[1] - key[0])
             self._segments[key] = self.along(middle + half * unit_gauss(count)[0], order)
