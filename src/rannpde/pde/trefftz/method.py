@@ -120,11 +120,8 @@ class Trefftz:
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         if isinstance(setting, VaryingEquation):
-            return (
-                ()
-                if setting.oscillates
-                else ("its coefficients vary, and solutions vary no faster than cells resolve",)
-            )
+            what = "its coefficients vary" if setting.linear else "it is not linear"
+            return () if setting.oscillates else (f"{what}, and solutions vary no faster than cells resolve",)
         for boundary in setting.feature_boundaries:
             if _asks_at_corners(problem, boundary):
                 return ("an output is a derivative at a corner, next to which it has poles",)

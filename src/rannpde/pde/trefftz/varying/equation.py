@@ -215,6 +215,8 @@ def varying_equation(problem: Problem, start: State | None = None) -> VaryingEqu
     equation = VaryingEquation(problem, term, boundary.segments, _singular_points(boundary), start)
     if len(equation.constants) == len(equation.indices):
         return "its coefficients are constant"
+    if not len(equation.sample_points):
+        return f"{what}, and the domain is thinner than the grid on which coefficients are sampled"
     values, source = equation.coefficients(equation.sample_points.reshape(-1, 2))
     if not all(np.isfinite(one).all() for one in (*values.values(), source)):
         return f"{what}, and coefficients are not finite everywhere"

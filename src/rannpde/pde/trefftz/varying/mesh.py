@@ -227,11 +227,12 @@ def _with_layers(line: Array, equation: VaryingEquation, axis: int, allowed: flo
 
 
 def _with_ends(line: Array, equation: VaryingEquation, axis: int) -> Array:
-    """Lines with those at which the condition on a side changes."""
-    ends = np.concatenate([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
+    """Lines with those at which sides end or the condition on a side changes, instead of lines next to them."""
     near = 1e-9 * (line[-1] - line[0])
-    new = [end for end in np.unique(ends) if np.abs(line - end).min() > near]
-    return np.unique(np.concatenate([line, new]))
+    ends = np.unique([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
+    ends = ends[np.diff(ends, prepend=-np.inf) > near]
+    apart = np.abs(line[:, None] - ends).min(axis=1) > near
+    return np.sort(np.concatenate([line[apart], ends]))
 
 
 def _graded(mesh: BoxMesh, equation: VaryingEquation, tol: float) -> BoxMesh:
