@@ -72,12 +72,16 @@ class VaryingNewton:
         return np.asarray((values * square.weights) @ square.table((0, 0)))
 
     def _damped(self, tangent: FactorisedSystem, here: Array, step: Array) -> tuple[float, Array]:
-        """The share of a step that is taken, and the step (C, N) of the simplified method after it."""
+        """The share of a step that is taken, and the step (C, N) of the simplified method after it.
+
+        A step within rounding is taken whole: nothing can be told from the next one.
+        """
         size, length = self.size(step), 1.0
+        rounding = size <= ROOT_ROUNDED * self.size(here + step)
         while length >= PILOT_TOLERANCE:
             following = tangent.correction(here + length * step)
             if np.isfinite(following).all():
-                if self.size(following) <= (1 - length / 4) * size:
+                if rounding or self.size(following) <= (1 - length / 4) * size:
                     return length, following
                 # what is of second order in the step, with which the best length is found
                 bend = self.size(following - (1 - length) * step)
@@ -111,7 +115,7 @@ def pilot_solution(newton: VaryingNewton, start: State) -> VaryingState:
     equation = newton.equation
     try:
         return newton.solved(start)
-    except NoNewtonSolution:
+    except (NoNewtonSolution, np.linalg.LinAlgError):
         slowed = equation.at(start).slowed
         if not slowed.shift:
             raise
@@ -129,7 +133,7 @@ def pilot_solution(newton: VaryingNewton, start: State) -> VaryingState:
             before, state = change, VaryingNetwork(flow.mesh, flow.degree, here)
             try:
                 return pilot_newton(equation.at(state), state).solved(state)
-            except NoNewtonSolution:
+            except (NoNewtonSolution, np.linalg.LinAlgError):
                 continue
     raise NoNewtonSolution("Newton's method reaches no solution, nor does the flow to one that is stable")
 

@@ -66,11 +66,9 @@ class VaryingDiscretisation:
         try:
             if self.equation.linear:
                 return VaryingSystem(self.equation, mesh, degree).solved()
-            if self.pilot is None:
-                newton = VaryingNewton(self.equation, mesh, degree, PILOT_TOLERANCE)
-                now = pilot_solution(newton, self.start)
-            else:
-                now = VaryingNewton(self.equation, mesh, degree, self.tol).solved(self.start)
+            newton = VaryingNewton(self.equation, mesh, degree, PILOT_TOLERANCE if self.pilot is None else self.tol)
+            with np.errstate(all="ignore"):  # steps that are too long are seen by what is not finite
+                now = pilot_solution(newton, self.start) if self.pilot is None else newton.solved(self.start)
         except np.linalg.LinAlgError as error:
             raise Inadmissible(Status.STALLED, str(error)) from error
         except NoNewtonSolution as error:
