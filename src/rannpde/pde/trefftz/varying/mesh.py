@@ -215,8 +215,8 @@ def _with_layers(line: Array, equation: VaryingEquation, axis: int, allowed: flo
     distances: dict[tuple[int, float], float] = {}
     for wall in equation.walls:
         if wall.axis == axis:
-            at = int(np.abs(line - wall.position).argmin()), wall.inward
-            distances[at] = min(distances.get(at, np.inf), allowed / max(wall.rate, 1e-300))
+            key = int(np.abs(line - wall.position).argmin()), wall.inward
+            distances[key] = min(distances.get(key, np.inf), allowed / max(wall.rate, 1e-300))
     extra = []
     for (at, inward), least in distances.items():
         distance, room = least, abs(line[at + int(inward)] - line[at])
