@@ -392,6 +392,34 @@ def varying(rng: np.random.Generator) -> Iterator[Row]:
         yield solved(problem, 1e-6, "")
 
 
+def semilinear(rng: np.random.Generator) -> Iterator[Row]:
+    """Equations that are not linear, by Newton's method, with cells beside them; waves on an L-shape."""
+    box = rp.Box(x=(0, 1), y=(0, 1))
+    wave, slope = (float(one) for one in rng.uniform(2, 4, 2))
+    exact = f"sin({wave!r}*x + {slope!r}*y)"
+    cubic = f"-laplace(u) + u**3 = {wave**2 + slope**2!r}*{exact} + {exact}**3"
+    rows = [("cubic", cubic, exact, 1e-9)]
+    rows += [
+        (f"Bratu, {rate:.1f}", f"laplace(u) + {rate!r}*exp(u) = 0", "0", 1e-6)
+        for rate in rng.uniform(4, 6.5, 2).tolist()
+    ]
+    rows += [("pendulums", f"-laplace(u) + {float(rng.uniform(20, 30))!r}*sin(u) = 30*x", "x*y", 1e-6)]
+    for width in (0.1, 0.03, 0.01):
+        square = float(width * rng.uniform(0.95, 1.05)) ** 2
+        rows.append((f"Allen–Cahn, {width:g}", f"-{square!r}*laplace(u) + u**3 - u = 0", "1 + x*y/2", 1e-6))
+        rows.append((f"reaction, {width:g}", f"-{square!r}*laplace(u) + u**3 + u = 1 + x", "0", 1e-5))
+    for name, equation, given, tol in rows:
+        known = {"u": given} if name == "cubic" else {}
+        problem = rp.Problem(equation, box, {"boundary": f"u = {given}"}, exact=known, name=name)
+        begin = time.process_time()
+        cells = rp.solve(problem, tol=tol, method="cells", seconds=LIMIT / 10)
+        beside = f"cells: estimate {cells.estimate:.1e}, {time.process_time() - begin:.2f} s"
+        yield solved(problem, tol, "", beside=beside)
+    corner = box - rp.Box(x=(0.5, 1.5), y=(0.5, 1.5))
+    index = f"laplace(u) + {float(rng.uniform(350, 450))!r}*(1 + 0.3*sin(x)*y)*u = 1"
+    yield solved(rp.Problem(index, corner, {"boundary": "u = x*y"}, name="waves on an L-shape"), 1e-4, "")
+
+
 def space(rng: np.random.Generator) -> Iterator[Row]:
     """Ball, cube without four balls, torus: Laplace and Helmholtz."""
     radius = float(rng.uniform(0.2, 0.3))
@@ -516,6 +544,7 @@ SETS = {
     "stokes": stokes,
     "layers": layers,
     "varying": varying,
+    "semilinear": semilinear,
     "materials": materials,
     "space": space,
     "time": evolution,

@@ -100,7 +100,7 @@ BELOW_IN_PDE = {
         "forward_model",
     },
     "lines": STATED | {"adaptivity", "discontinuities", "monitor", "solution", "time", "forward_model"},
-    "trefftz": STATED | {"adaptivity", "budget", "intrinsic", "monitor", "solution", "forward_model"},
+    "trefftz": STATED | {"adaptivity", "budget", "intrinsic", "monitor", "solution", "start", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
     "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},

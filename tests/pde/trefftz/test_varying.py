@@ -10,7 +10,10 @@ from rannpde.pde.trefftz.varying.dissection import Dissection, NeighbourRows
 from rannpde.pde.trefftz.varying.equation import VaryingEquation, varying_equation
 from rannpde.pde.trefftz.varying.local import LocalOperator
 from rannpde.pde.trefftz.varying.mesh import BoxMesh, first_mesh
+from rannpde.pde.trefftz.varying.network import VaryingNetwork
+from rannpde.pde.trefftz.varying.newton import VaryingNewton
 from rannpde.pde.trefftz.varying.polynomials import square_polynomials
+from rannpde.pde.trefftz.varying.system import VaryingSystem
 
 X, Y = sympy.symbols("x y")
 FIELD = sympy.Function("u")(X, Y)
@@ -180,7 +183,8 @@ def test_slow_solutions_are_left_to_cells():
     [
         ("u_xx - u_yy + 900*(1 + x)*u = 1", "varies"),
         ("where(x < 0.31*sin(y), 1, 2)*u + laplace(u) = 1", "jump"),
-        ("laplace(u) + x*u**2 = 1", "not linear"),
+        ("laplace(u) + u*u_xx = 1", "highest derivatives"),
+        ("laplace(u) + 1/u = 1", "not finite"),
     ],
 )
 def test_what_is_left_to_others(equation, reason):
@@ -258,3 +262,195 @@ def test_limits_are_kept_and_told():
         rp.solve(problem, tol=1e-6, method=rp.Trefftz(), memory=5e7)
     singular = rp.Problem("laplace(u) + 900*u + u/(x - 0.5)**2 = 1", rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = 0"})
     assert "varies" in rp.Trefftz().obstacles(singular)[0]
+
+
+# ------------------------------------------------------------------------------------------- shapes made of boxes
+
+
+def l_shape(x=0.5, y=0.5):
+    return rp.Box(x=(0, 1), y=(0, 1)) - rp.Box(x=(x, 2), y=(y, 2))
+
+
+def test_cells_fill_a_shape_and_crowd_at_its_reentrant_corner():
+    problem = rp.Problem("laplace(u) + 400*(1 + x)*u = 1", l_shape(0.6, 0.3), {"boundary": "u = 0"})
+    equation = varying_equation(problem)
+    assert isinstance(equation, VaryingEquation)
+    ((corner, exponent),) = equation.singular
+    assert np.allclose(corner, [0.6, 0.3])
+    assert exponent == pytest.approx(2 / 3)
+    mesh, _ = first_mesh(equation, 1e-3)
+    assert np.prod(2 * mesh.halves, axis=1).sum() == pytest.approx(1 - 0.4 * 0.7)
+    near = np.abs(mesh.cells - corner[:, None]).min(axis=2).max(axis=1) < 1e-12
+    assert near.sum() == 3  # one cell in each quadrant of the domain
+    assert mesh.halves[near].max() ** (4 / 3) < 1e-3
+    walls = sum(face.length for face in mesh.faces if min(face.cells) < 0)
+    assert walls == pytest.approx(4.0)
+    outside = mesh.locate(np.array([[0.6 + 1e-3, 0.3 + 2e-3]]))[0]
+    assert np.abs(mesh.middles[outside] - corner).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [l_shape(0.6, 0.3), rp.Box(x=(0, 1), y=(0, 1)) - rp.Box(x=(0.3, 0.55), y=(0.4, 0.7))],
+    ids=["l", "hole"],
+)
+def test_waves_on_shapes_made_of_boxes(shape):
+    k, tol = 18.0, 1e-3
+    u = sympy.cos(k * (0.8 * X + 0.6 * Y)) * (1 + X * Y / 5)
+    index = 1 + 0.3 * sympy.sin(X) * Y
+    load = laplace(u) + k**2 * index * u
+    equation = f"{stated(sympy.expand(laplace(FIELD) + k**2 * index * FIELD))} = {load}"
+    problem = rp.Problem(equation, shape, {"boundary": f"u = {u}"}, exact={"u": str(u)})
+    assert not rp.Trefftz().drawbacks(problem)
+    solution = rp.solve(problem, tol=tol, method=rp.Trefftz())
+    assert solution.converged
+    assert max(solution.errors().values()) <= min(solution.estimate, tol)
+
+
+def test_shapes_that_are_left_to_others():
+    disc = rp.Problem("laplace(u) + 400*(1 + x)*u = 1", rp.Ball((0, 0), 1), {"boundary": "u = 0"})
+    assert "not made of boxes" in varying_equation(disc)
+    assert rp.Trefftz().obstacles(disc)
+
+
+# ------------------------------------------------------------------------------------------------ Newton's method
+
+
+def semilinear(operator, text, u, bounds=((0, 1), (0, 1)), kind="boundary"):
+    """The problem whose solution is u, of an equation that is not linear."""
+    linear = problem_of(laplace, u, bounds, kind)
+    return rp.Problem(f"{text} = {operator(u)}", linear.domain, dict(linear.conditions), exact={"u": str(u)})
+
+
+WAVY = sympy.sin(3 * X + Y) * sympy.exp(Y / 2)
+SEMILINEAR = {
+    "cubic": (lambda v: -laplace(v) + v**3, "-laplace(u) + u**3", WAVY, ((0, 1), (0, 1)), "boundary", 1e-9),
+    "millimetres": (
+        lambda v: -1e-6 * laplace(v) + v**3 + v, "-1e-6*laplace(u) + u**3 + u",
+        sympy.sin(700 * X + Y), ((-0.002, 0.003), (0.0, 0.0041)), "robin", 1e-5,
+    ),
+    "gradient": (
+        lambda v: -laplace(v) + sympy.diff(v, X) ** 2 + sympy.diff(v, Y) ** 2, "-laplace(u) + u_x**2 + u_y**2",
+        WAVY, ((0.3, 1.1), (-0.2, 0.9)), "neumann", 1e-6,
+    ),
+    "carried": (
+        lambda v: -0.07 * laplace(v) + v * sympy.diff(v, X), "-0.07*laplace(u) + u*u_x",
+        1.3 + sympy.sin(2 * X) * sympy.cos(Y), ((0, 1), (0, 2)), "boundary", 1e-2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEMILINEAR)
+def test_newton_steps_reach_the_solution(name):
+    *statement, tol = SEMILINEAR[name]
+    problem = semilinear(*statement)
+    solution = rp.solve(problem, tol=tol, method="trefftz")
+    assert solution.converged
+    assert max(solution.errors().values()) <= min(tol, solution.estimate)
+
+
+def test_what_newton_leaves_is_kept_in_files_and_reports(tmp_path):
+    *statement, tol = SEMILINEAR["cubic"]
+    solution = rp.solve(semilinear(*statement), tol=tol, method="trefftz")
+    assert "Newton" in solution.report()
+    solution.save(tmp_path / "cubic.npz")
+    again = rp.load(tmp_path / "cubic.npz")
+    points = np.random.default_rng(0).random((20, 2))
+    assert np.array_equal(again(points), solution(points))
+    assert again.history.lines() == solution.history.lines()
+
+
+def test_the_tangent_is_the_derivative_of_the_residual():
+    """A step with the tangent of a state leaves what is of second order in it."""
+    *statement, _ = SEMILINEAR["cubic"]
+    equation = varying_equation(semilinear(*statement))
+    assert isinstance(equation, VaryingEquation)
+    mesh = BoxMesh(np.array([[[0.0, 0.5], [0.0, 1.0]], [[0.5, 1.0], [0.0, 1.0]]]))
+    newton = VaryingNewton(equation, mesh, 12, 1e-9)
+    exact = newton.solved(equation.problem.exact_solution).network.coefficients
+    again = VaryingNewton(equation, mesh, 12, 1e-15).solved(VaryingNetwork(mesh, 12, exact))
+    assert again.steps <= 2  # from the solution on, steps are rounding
+    assert again.algebra < 1e-12
+    sizes = []
+    for length in (1e-2, 1e-3):
+        away = exact + length * newton.projected(Quadratic())
+        here = equation.at(VaryingNetwork(mesh, 12, away))
+        tangent = VaryingSystem(here, mesh, 12, away).factorised()
+        step = tangent.solution() - away
+        assert np.allclose(tangent.correction(away), step, atol=1e-9)
+        sizes.append(newton.size(away + step - exact))
+    assert sizes[1] < 1.1e-2 * sizes[0]
+
+
+class Quadratic:
+    def derivative(self, points, index):
+        assert not any(index)
+        return np.prod(points, axis=1, keepdims=True) + 1
+
+
+def test_flows_lead_from_where_newton_fails():
+    """At u = 0 the Allen–Cahn equation is indefinite, and no step of Newton's method helps."""
+    box = rp.Box(x=(0, 1), y=(0, 1))
+    problem = rp.Problem("-0.0016*laplace(u) + u**3 - u = 0", box, {"boundary": "u = 1"}, exact={"u": "1"})
+    solution = rp.solve(problem, tol=1e-6)
+    assert solution.method.name == "trefftz"
+    assert solution.converged
+    assert max(solution.errors().values()) <= 1e-6
+
+
+def test_a_guess_chooses_among_several_solutions():
+    box = rp.Box(x=(0, 1), y=(0, 1.3))
+    problem = rp.Problem("-0.3*laplace(u) + u**3 - u = 0", box, {"boundary": "dn(u) = 0"})
+    for value in (1, -1):
+        solution = rp.solve(problem, tol=1e-6, method=rp.Trefftz(guess={"u": f"{0.8 * value} + x/20"}))
+        assert solution.converged
+        assert np.allclose(solution(box.sample(20, rng=0)), value, atol=1e-6)
+    linear, _, _ = helmholtz(30.0)
+    with pytest.raises(rp.InputError, match="takes no guess"):
+        rp.solve(linear, method=rp.Trefftz(guess={"u": "x"}))
+
+
+def test_no_solution_is_none():
+    """Bratu's problem on the unit square has none beyond λ = 6.81."""
+    problem = rp.Problem("laplace(u) + 8*exp(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = 0"})
+    with pytest.warns(rp.ConvergenceWarning, match="Newton"):
+        solution = rp.solve(problem, tol=1e-3, method="trefftz")
+    assert not solution.converged
+    assert not solution.estimate < 1
+
+
+def random_semilinear(seed):
+    """An equation with one solution, that solution, a box, conditions and a tolerance, all by chance."""
+    rng = np.random.default_rng([seed, 7])
+    size = 10 ** rng.uniform(-2, 2)
+    lengths = size * rng.uniform(0.6, 1.4, 2)
+    low = size * rng.uniform(-1, 1, 2)
+    bounds = tuple((round(float(a), 4), round(float(b), 4)) for a, b in zip(low, low + lengths, strict=True))
+    s, t = ((one - a) / (b - a) for one, (a, b) in zip((X, Y), bounds, strict=True))
+    width = 10 ** rng.uniform(-1.7, 0)
+    area = float((width * size) ** 2)
+    u = sympy.sin(rng.uniform(1, 3) * s + rng.uniform(1, 3) * t + rng.uniform(0, 6)) * rng.uniform(0.5, 2)
+    u = u + sympy.exp(-s / width) * rng.uniform(0, 2)
+    v, first = sympy.symbols("u u_x")
+    index = 1 + rng.uniform(0.1, 0.5) * sympy.cos(rng.uniform(0.5, 3) * s) * t
+    right = {
+        "cubic": index * (v**3 + v),
+        "exponential": sympy.exp(v) + index * v,
+        "sine": 2 * v + index * sympy.sin(v),
+        "carried": v + size * width * v * first / 5,
+    }[["cubic", "exponential", "sine", "carried"][seed % 4]]
+    load = -area * laplace(u) + right.subs({v: u, first: sympy.diff(u, X)})
+    kind = ["boundary", "neumann", "robin"][seed % 3]
+    linear = problem_of(laplace, u, bounds, kind)
+    problem = rp.Problem(
+        f"-{area!r}*laplace(u) + {right} = {load}", linear.domain, dict(linear.conditions), exact={"u": str(u)}
+    )
+    return problem, 10 ** rng.uniform(-9, -2)
+
+
+@pytest.mark.parametrize("seed", seeds("semilinear", 2, 40))
+def test_random_semilinear_problems_are_within_their_estimates(seed):
+    problem, tol = random_semilinear(seed)
+    solution = rp.solve(problem, tol=tol, method="trefftz")
+    assert solution.converged
+    assert max(solution.errors().values()) <= min(tol, solution.estimate)

@@ -100,7 +100,10 @@ class TrefftzState:
 
 @dataclass(frozen=True)
 class TrefftzIteration:
-    """One adaptive iteration: features, rank, boundary error in L² and its largest value, stability, estimate."""
+    """One adaptive iteration: features, rank, boundary error in L² and its largest value, stability, estimate.
+
+    steps : factorisations of Newton's method; 0 where the equation is linear
+    """
 
     columns: int
     rank: int
@@ -110,10 +113,12 @@ class TrefftzIteration:
     stability: float
     estimate: float
     seconds: float
+    steps: int = 0
 
     def __str__(self) -> str:
+        newton = f"{self.steps} step(s) of Newton's method, " if self.steps else ""
         return (
-            f"{self.columns} features (rank {self.rank}), {self.rows} boundary points, relative boundary error "
+            f"{newton}{self.columns} features (rank {self.rank}), {self.rows} boundary points, relative boundary error "
             f"{self.boundary:.1e} (largest {self.largest:.1e}), stability constant {self.stability:.1e}, "
             f"estimate {self.estimate:.1e}, {self.seconds:.2f} s"
         )

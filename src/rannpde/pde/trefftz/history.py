@@ -41,7 +41,7 @@ class TrefftzHistory:
         rows = [[np.inf if x is None else x for x in row] for row in table["iterations"]]
         bound = table["bound"]
         return cls(
-            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),
+            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:8]), *map(int, row[8:])) for row in rows),
             str(table["features"]),
             None if bound is None else float(bound),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
+from rannpde.pde.start import as_state
 from rannpde.pde.trefftz.adaptive import (
     INSIDE_POINTS,
     AdaptiveTrefftz,
@@ -50,6 +51,8 @@ TYPICAL_TOLERANCE = 1e-8
 
 VARYING_REASON = "the equation is linear, and its solutions vary faster than its coefficients"
 """Why it is taken where coefficients vary."""
+NEWTON_REASON = "the solutions of the linearised equation vary faster than cells resolve"
+"""Why it is taken where the equation is not linear."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,11 @@ class Trefftz:
 
     For linear equations of order two with constant coefficients in the plane and in space: Laplace, Poisson, Helmholtz,
     screened problems, diffusion with advection, isotropic or not; Stokes flow, plane elasticity and plates; heat, waves
-    and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, on boxes in the
-    plane. See docs/trefftz.md for the features and for the bounds.
+    and Schrödinger's equation on boxes and discs; scalar equations with smooth coefficients that vary, and semilinear
+    ones, on shapes in the plane made of boxes. See docs/trefftz.md for the features and for the bounds.
 
     features : their largest number; None for the number of the tuning
+    guess : where Newton's method starts: field → formula, a Solution, or an object with derivatives; zero unless given
     tuning : the empirical numbers behind all this
 
     >>> from rannpde.domains import Ball, Box
@@ -74,13 +78,16 @@ class Trefftz:
     """
 
     features: int | None = None
+    guess: Any = None
     tuning: TrefftzTuning = field(default_factory=TrefftzTuning)
 
     name = "trefftz"
     reason: ClassVar[str] = "the equation is linear with constant coefficients"
     share: ClassVar[float] = 0.25
     """Of the time allowed, that it may take before another method is tried."""
-    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET, Status.RESIDUAL_TOO_LARGE})
+    hands_over: ClassVar[frozenset[Status]] = frozenset(
+        {Status.STALLED, Status.BUDGET, Status.RESIDUAL_TOO_LARGE, Status.NEWTON}
+    )
     """Statuss after which another method is tried; a resonance is one for every method."""
 
     def __post_init__(self) -> None:
@@ -90,6 +97,8 @@ class Trefftz:
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
         reasons = outside_the_method(problem)
+        if self.guess is not None and problem.linear:
+            reasons.append("it is linear and takes no guess")
         if reasons:
             return tuple(reasons)
         if isinstance(problem.domain, SpaceTime):
@@ -111,11 +120,8 @@ class Trefftz:
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         if isinstance(setting, VaryingEquation):
-            return (
-                ()
-                if setting.oscillates
-                else ("its coefficients vary, and solutions vary no faster than cells resolve",)
-            )
+            what = "its coefficients vary" if setting.linear else "it is not linear"
+            return () if setting.oscillates else (f"{what}, and solutions vary no faster than cells resolve",)
         for boundary in setting.feature_boundaries:
             if _asks_at_corners(problem, boundary):
                 return ("an output is a derivative at a corner, next to which it has poles",)
@@ -134,6 +140,8 @@ class Trefftz:
         return ()
 
     def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
+        if self.guess is not None:
+            return varying_equation(problem, as_state(self.guess, problem))
         return _problem_setting(problem, self.tuning)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:
@@ -151,7 +159,8 @@ class Trefftz:
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         if isinstance(setting, VaryingEquation):
-            return _varying(problem, setting, tol, monitor, VARYING_REASON if why == self.reason else why, self.name)
+            reason = VARYING_REASON if setting.linear else NEWTON_REASON
+            return _varying(problem, setting, tol, monitor, reason if why == self.reason else why, self.name)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
         try:
             parts = setting.particulars(problem, tol)
@@ -178,6 +187,8 @@ def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting 
 
     The last one is kept, since obstacles, drawbacks and the solve of a problem ask for it in turn.
     """
+    if not problem.linear:
+        return varying_equation(problem)
     one = trefftz_setting(problem)
     if isinstance(one, TrefftzSetting) and _suffices(problem, one, tuning):
         return one
@@ -302,7 +313,7 @@ def _varying(
             return made(VaryingSolver(equation, tol, monitor, made).run())
         except Inadmissible as stop:  # already on the first mesh
             plain = CanonicalForm(np.eye(2), equation.bounds.mean(axis=1), np.zeros(2), 0.0, 1.0, 0.0)
-            return made(_failed(problem, plain, stop.detail))
+            return made(replace(_failed(problem, plain, stop.detail), status=stop.status))
 
 
 def _measured(

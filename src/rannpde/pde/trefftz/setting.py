@@ -69,8 +69,6 @@ def outside_the_method(problem: Problem) -> list[str]:
     pinned = {term for term in problem.constraints if is_pin(problem, term)}
     if any(term.kind != "boundary" and term not in pinned for term in problem.constraints):
         reasons.append("conditions hold inside the domain, or at single points")
-    if not problem.linear:
-        reasons.append("it is not linear")
     if problem.free_constants:
         reasons.append("a constant is left free")
     return reasons

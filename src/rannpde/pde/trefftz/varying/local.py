@@ -23,24 +23,45 @@ from rannpde.pde.trefftz.varying.polynomials import SquarePolynomials
 
 @dataclass(frozen=True, eq=False)
 class LocalSolutions:
-    """Coefficients of polynomials in a cell: homogeneous (N, m), orthonormal solutions of L u = 0; particular (N,), the
-    solution of L u = f with the least coefficients."""
+    """Coefficients (N, 1 + m) of polynomials in a cell: of the solution of L u = f that is nearest to the state at
+    which L is linearised, then of orthonormal solutions of L u = 0.
 
-    homogeneous: Array
-    particular: Array
+    size : by which the operator was divided
+    factors : of the adjoint of the projected operator; None where no other sources are asked for
+    """
+
+    columns: Array
+    size: float
+    factors: Householder | None = None
+
+    @property
+    def homogeneous(self) -> Array:
+        return self.columns[:, 1:]
 
     def coefficients(self, weights: Array) -> Array:
         """Those (N,) of the function with weights (m,)."""
-        return np.asarray(self.homogeneous @ weights + self.particular)
+        return np.asarray(self.homogeneous @ weights + self.columns[:, 0])
+
+    def response(self, tested: Array) -> Array:
+        """The least coefficients (N,) for which the image has the projection ``tested`` (T,)."""
+        assert self.factors is not None
+        known = solve_triangular(
+            self.factors.reflections[: len(tested)], tested / self.size, trans="T", check_finite=False
+        )
+        return self.factors.spanned(known[:, None])[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class LocalOperator:
-    """The projected operator on the cells of a mesh."""
+    """The projected operator on the cells of a mesh.
+
+    start : coefficients (C, N) of the state at which an equation that is not linear is linearised
+    """
 
     equation: VaryingEquation
     square: SquarePolynomials
     mesh: BoxMesh
+    start: Array | None = None
 
     def solutions(self, cell: int) -> LocalSolutions:
         """The solutions in one cell."""
@@ -53,16 +74,31 @@ class LocalOperator:
         rows = np.zeros((len(source), square.count))
         for index, one in values.items():
             rows += (one / (size * np.prod(halves ** np.array(index))))[:, None] * square.table(index)
+        given = source / size
+        if self.start is not None:
+            given = given - rows @ self.start[cell]
         factors = Householder.of(np.asfortranarray((square.tests @ rows).T))
         tested = square.count - square.solutions
-        known = solve_triangular(
-            factors.triangle[:tested, :tested], square.tests @ (source / size), trans="T", check_finite=False
-        )
+        known = solve_triangular(factors.reflections[:tested], square.tests @ given, trans="T", check_finite=False)
         start = np.zeros((square.count, square.solutions + 1), order="F")
         start[:tested, 0], start[tested:, 1:] = known, np.eye(square.solutions)
         (ormqr,) = get_lapack_funcs(("ormqr",), (start,))
         columns = ormqr("L", "N", factors.reflections, factors.factors, start, PANEL * start.shape[1])[0]
-        return LocalSolutions(columns[:, 1:], columns[:, 0])
+        if self.start is None:
+            return LocalSolutions(columns, size)
+        columns[:, 0] += self.start[cell]
+        return LocalSolutions(columns, size, factors)
+
+    def residual(self, cell: int, coefficients: Array) -> Array:
+        """The projection (T,) of what the polynomial with coefficients (N,) in a cell leaves of the equation."""
+        square, halves, term = self.square, self.mesh.halves[cell], self.equation.term
+        points = self.mesh.middles[cell] + halves * square.points
+        jets = {
+            jet: square.table(jet.index) @ coefficients / np.prod(halves ** np.array(jet.index))
+            for jet in term.expression.jets
+        }
+        value = term.expression.value(term.known(points, self.equation.problem.vocabulary), jets)
+        return np.asarray(square.tests @ np.broadcast_to(np.asarray(value, dtype=float), (len(points),)))
 
     def defect(self, cell: int, coefficients: Array) -> tuple[float, float]:
         """The root mean square of what is left of the equation, and of the sum of sizes of its terms, between nodes."""

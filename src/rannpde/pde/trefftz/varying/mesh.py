@@ -1,10 +1,10 @@
-"""Boxes that fill a box: the faces between them, where points lie, and a first mesh that resolves waves and layers."""
+"""Boxes that fill a shape: faces between them, where points lie, and a first mesh that resolves waves and layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, log
 
 import numpy as np
@@ -15,6 +15,7 @@ from rannpde.pde.intrinsic import resolved_growth, resolved_phase
 from rannpde.pde.tolerance import SAME_SOLUTION
 from rannpde.pde.trefftz.varying.equation import VaryingEquation
 from rannpde.pde.trefftz.varying.polynomials import SquarePolynomials
+from rannpde.rounding import EPS
 
 CELL_OVERHEAD = 10**8
 """Operations of a factorisation that take as long as the calls for one cell and its faces."""
@@ -48,7 +49,7 @@ class BoxSegment:
 
 @dataclass(frozen=True, eq=False)
 class BoxMesh:
-    """cells (C, 2, 2) : lower and upper end along each axis, of boxes that fill a box without overlap."""
+    """cells (C, 2, 2) : lower and upper end along each axis, of boxes that fill a shape without overlap."""
 
     cells: Array
 
@@ -65,6 +66,12 @@ class BoxMesh:
         return np.asarray(self.cells.mean(axis=2))
 
     @cached_property
+    def shares(self) -> Array:
+        """The share (C,) of the area that each cell has."""
+        areas = np.prod(self.halves, axis=1)
+        return np.asarray(areas / areas.sum())
+
+    @cached_property
     def lines(self) -> tuple[Array, Array]:
         """Where cells begin and end along each axis."""
         first, second = (np.unique(self.cells[:, axis]) for axis in range(2))
@@ -72,8 +79,8 @@ class BoxMesh:
 
     @cached_property
     def _owners(self) -> Array:
-        """The cell of every box between neighbouring lines."""
-        table = np.zeros(tuple(len(one) - 1 for one in self.lines), dtype=int)
+        """The cell of every box between neighbouring lines, -1 outside."""
+        table = np.full(tuple(len(one) - 1 for one in self.lines), -1)
         starts, stops = (
             np.stack([np.searchsorted(line, self.cells[:, axis, end]) for axis, line in enumerate(self.lines)], axis=1)
             for end in range(2)
@@ -88,7 +95,11 @@ class BoxMesh:
             np.clip(np.searchsorted(line, points[:, axis], side="right") - 1, 0, len(line) - 2)
             for axis, line in enumerate(self.lines)
         ]
-        return np.asarray(self._owners[indices[0], indices[1]])
+        homes = self._owners[indices[0], indices[1]]
+        for number in np.flatnonzero(homes < 0):
+            away = np.maximum(np.abs(points[number] - self.middles) - self.halves, 0)
+            homes[number] = np.argmin(np.square(away).sum(axis=1))
+        return np.asarray(homes)
 
     def scaled(self, points: Array, homes: Array) -> Array:
         """Points (M, 2) in the coordinates [-1, 1]² of their cells."""
@@ -133,30 +144,34 @@ def _halved(cell: Array, axis: int) -> list[Array]:
     return [lower, upper]
 
 
+growth_resolved = lru_cache(maxsize=256)(resolved_growth)
+phase_resolved = lru_cache(maxsize=256)(resolved_phase)
+
+
 def first_mesh(equation: VaryingEquation, tol: float) -> tuple[BoxMesh, int]:
     """A tensor mesh that resolves waves and layers, and the degree for which that is the least work.
 
     The degrees are those for which functions that a cell does not resolve have died out beyond it.
     """
     fine = min(tol, SAME_SOLUTION)  # with less, the phase of a wave is lost
-    plans = {d: _lines(equation, d, fine) for d in CELL_DEGREES if resolved_growth(d, fine) > -log(fine)}
+    plans = {d: _lines(equation, d, fine) for d in CELL_DEGREES if growth_resolved(d, fine) > -log(fine)}
     degree = min(plans, key=lambda one: flops(one, *map(len, plans[one])))
-    lines = [_with_ends(line, equation, axis) for axis, line in enumerate(plans[degree])]
+    lines = plans[degree]
     square = SquarePolynomials(degree)
     size = FLOAT_BYTES * square.count * square.solutions
     reserve(float(size) * len(lines[0]) * len(lines[1]), "the features of all cells")
     boxes = [[line[:-1], line[1:]] for line in lines]
     grid = [np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, 2) for ends in zip(*boxes, strict=True)]
-    return _data_resolved(BoxMesh(np.stack(grid, axis=2)), equation, degree), degree
+    cells = np.stack(grid, axis=2)
+    cells = cells[equation.problem.domain.contains(cells.mean(axis=2))]
+    return _data_resolved(_graded(BoxMesh(cells), equation, fine), equation, degree), degree
 
 
 def _lines(equation: VaryingEquation, degree: int, tol: float) -> list[Array]:
     """Lines along each axis between which polynomials of a degree resolve waves and layers."""
-    allowed = resolved_growth(degree, tol)
-    return [
-        _with_layers(line, rates, allowed)
-        for line, rates in zip(_wave_cells(equation, degree, tol), equation.layers, strict=True)
-    ]
+    allowed = growth_resolved(degree, tol)
+    lines = [_with_ends(line, equation, axis) for axis, line in enumerate(_wave_cells(equation, degree, tol))]
+    return [_with_layers(line, equation, axis, allowed) for axis, line in enumerate(lines)]
 
 
 def work(degree: int, cells: int) -> float:
@@ -183,7 +198,7 @@ def _wave_cells(equation: VaryingEquation, degree: int, tol: float) -> list[Arra
     lengths = np.ptp(equation.bounds, axis=1)
     rates = [np.maximum(own, np.pi / length) for own, length in zip(equation.waves, lengths, strict=True)]
     waves = max(float(own.mean() * length) for own, length in zip(rates, lengths, strict=True)) / np.pi
-    allowed = resolved_phase(degree, tol / max(waves, 1.0)) / np.sqrt(2)
+    allowed = phase_resolved(degree, tol / max(waves, 1.0)) / np.sqrt(2)
     lines = []
     for own, (low, high) in zip(rates, equation.bounds, strict=True):
         phases = np.concatenate([[0.0], np.cumsum(own)]) * (high - low) / len(own)
@@ -192,26 +207,46 @@ def _wave_cells(equation: VaryingEquation, degree: int, tol: float) -> list[Arra
     return lines
 
 
-def _with_layers(line: Array, rates: Array, allowed: float) -> Array:
-    """Lines at distances from both ends that double, from that over which the thinnest layer is resolved.
+def _with_layers(line: Array, equation: VaryingEquation, axis: int, allowed: float) -> Array:
+    """Lines at distances from all walls that double, from that over which the thinnest layer is resolved.
 
     A thicker layer, where a coefficient is smaller, is resolved by a cell farther away or has died out before it.
     """
+    distances: dict[tuple[int, float], float] = {}
+    for wall in equation.walls:
+        if wall.axis == axis:
+            key = int(np.abs(line - wall.position).argmin()), wall.inward
+            distances[key] = min(distances.get(key, np.inf), allowed / max(wall.rate, 1e-300))
     extra = []
-    for end, into, rate in ((line[0], line[1], rates[0]), (line[-1], line[-2], rates[1])):
-        distance, room = allowed / max(rate, 1e-300), abs(into - end)
+    for (at, inward), least in distances.items():
+        distance, room = least, abs(line[at + int(inward)] - line[at])
         while 2 * distance < room:
-            extra.append(end + np.sign(into - end) * distance)
+            extra.append(line[at] + inward * distance)
             distance *= 2
-    return np.sort(np.concatenate([line, extra]))
+    return np.unique(np.concatenate([line, extra]))
 
 
 def _with_ends(line: Array, equation: VaryingEquation, axis: int) -> Array:
-    """Lines with those at which the condition on a side changes."""
-    ends = np.concatenate([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
+    """Lines with those at which sides end or the condition on a side changes, instead of lines next to them."""
     near = 1e-9 * (line[-1] - line[0])
-    new = [end for end in np.unique(ends) if np.abs(line - end).min() > near]
-    return np.unique(np.concatenate([line, new]))
+    ends = np.unique([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
+    ends = ends[np.diff(ends, prepend=-np.inf) > near]
+    apart = np.abs(line[:, None] - ends).min(axis=1) > near
+    return np.sort(np.concatenate([line[apart], ends]))
+
+
+def _graded(mesh: BoxMesh, equation: VaryingEquation, tol: float) -> BoxMesh:
+    """Cells that touch a point where solutions are like r^λ are halved until what their error changes elsewhere, which
+    is like the square of r^λ there, is below ``tol``."""
+    whole = float(np.ptp(equation.bounds, axis=1).max())
+    for point, exponent in equation.singular:
+        while True:
+            touching = (np.abs(point - mesh.middles) <= mesh.halves + 4 * EPS * whole).all(axis=1)
+            if (float(mesh.halves[touching].max()) / whole) ** (2 * exponent) <= tol:
+                break
+            checkpoint()
+            mesh = mesh.split([(0, 1) if one else () for one in touching])
+    return mesh
 
 
 def _data_resolved(mesh: BoxMesh, equation: VaryingEquation, degree: int) -> BoxMesh:

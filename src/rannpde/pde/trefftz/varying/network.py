@@ -53,11 +53,16 @@ class VaryingNetwork:
         totals = {index: np.zeros((len(points), 1)) for index in indices}
         homes = self.mesh.locate(points)
         unit = self.mesh.scaled(points, homes)
+        alone = len(points) > 0 and bool((homes == homes[0]).all())
         for rows in row_blocks(len(points), block_rows((self.degree + 1) ** 2)):
-            matrices = self.matrices[homes[rows]]
+            matrices = None if alone else self.matrices[homes[rows]]
             first, second = ({k: self._square.along(unit[rows, a], k) for k in {i[a] for i in indices}} for a in (0, 1))
             for index, total in totals.items():
-                along = (first[index[0]][:, None, :] @ matrices)[:, 0]
+                along = (
+                    first[index[0]] @ self.matrices[homes[0]]
+                    if matrices is None
+                    else (first[index[0]][:, None, :] @ matrices)[:, 0]
+                )
                 values = np.einsum("mj,mj->m", along, second[index[1]])
                 total[rows, 0] = values / np.prod(self.mesh.halves[homes[rows]] ** np.array(index), axis=1)
         return totals

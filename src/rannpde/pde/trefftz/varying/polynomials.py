@@ -73,7 +73,24 @@ class SquarePolynomials:
     def along(self, points: Array, order: int) -> Array:
         """∂^order of all P_i (K, degree + 1) at points (K,) of [-1, 1]."""
         values = legvander(points, self.degree) * np.sqrt(np.arange(self.degree + 1) + 0.5)
-        return np.asarray(values @ np.linalg.matrix_power(self.differentiation, order))
+        for _ in range(order):
+            values = values @ self.differentiation
+        return np.asarray(values)
+
+    def on_segment(self, low: float, high: float, count: int, order: int) -> Array:
+        """The same (count, degree + 1) at Gauss' nodes of a segment of [-1, 1]; most faces have one of a few.
+
+        Ends have 14 digits: what is beyond is rounding.
+        """
+        key = round(low, 14), round(high, 14), count, order
+        if key not in self._segments:
+            middle, half = 0.5 * (key[0] + key[1]), 0.5 * (key[1] - key[0])
+            self._segments[key] = self.along(middle + half * unit_gauss(count)[0], order)
+        return self._segments[key]
+
+    @cached_property
+    def _segments(self) -> dict[tuple[float, float, int, int], Array]:
+        return {}
 
     def at(self, points: Array, index: MultiIndex) -> Array:
         """∂^index of all functions (K, N) at points (K, 2) of the square."""

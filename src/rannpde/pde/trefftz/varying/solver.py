@@ -10,13 +10,15 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.functions import State, Zero
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.residual import relative_difference
-from rannpde.pde.tolerance import ESTIMATOR_FACTOR, RESIDUAL_TOLERANCE
+from rannpde.pde.tolerance import ESTIMATOR_FACTOR, PILOT_TOLERANCE, RESIDUAL_TOLERANCE
 from rannpde.pde.trefftz.adaptive import RESONANT, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.varying.equation import VaryingEquation
 from rannpde.pde.trefftz.varying.mesh import CELL_DEGREES, BoxMesh, first_mesh, work
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
+from rannpde.pde.trefftz.varying.newton import NoNewtonSolution, VaryingNewton, pilot_newton, pilot_solution
 from rannpde.pde.trefftz.varying.polynomials import unit_gauss
 from rannpde.pde.trefftz.varying.system import VaryingState, VaryingSystem
 from rannpde.rounding import COMPUTED, EPS
@@ -39,22 +41,40 @@ class VaryingDiscretisation:
 
     equation: VaryingEquation
     tol: float
+    start: State
+    pilot: VaryingState | None = None
     before: VaryingState | None = None
     latest: float = np.inf
     rate: float = 0.0
     """By which the logarithm of what is missed fell with each degree."""
 
     def first(self) -> VaryingResolution:
-        """A degree that is too low by two, of either parity, so that the next one is enough and has an estimate."""
+        """A degree that is too low by two, of either parity, so that the next one is enough and has an estimate.
+
+        An equation that is not linear is solved on a coarse mesh first: how fast solutions vary is read off the
+        equation linearised at what is found there.
+        """
+        if not self.equation.linear:
+            newton = pilot_newton(self.equation, self.start)
+            return VaryingResolution(newton.mesh, newton.degree)
         mesh, degree = first_mesh(self.equation, self.tol)
         return VaryingResolution(mesh, degree - 2)
 
     def solve(self, resolution: VaryingResolution) -> VaryingState:
         """SOLVE."""
+        mesh, degree = resolution.mesh, resolution.degree
         try:
-            return VaryingSystem(self.equation, resolution.mesh, resolution.degree).solved()
+            if self.equation.linear:
+                return VaryingSystem(self.equation, mesh, degree).solved()
+            newton = VaryingNewton(self.equation, mesh, degree, PILOT_TOLERANCE if self.pilot is None else self.tol)
+            with np.errstate(all="ignore"):  # steps that are too long are seen by what is not finite
+                now = pilot_solution(newton, self.start) if self.pilot is None else newton.solved(self.start)
         except np.linalg.LinAlgError as error:
             raise Inadmissible(Status.STALLED, str(error)) from error
+        except NoNewtonSolution as error:
+            raise Inadmissible(Status.NEWTON, str(error)) from error
+        self.pilot, self.start = self.pilot or now, now.network
+        return now
 
     def estimate(self, before: VaryingState | None, now: VaryingState) -> float:
         """ESTIMATE: the difference of two solutions, or more where errors fall slowly.
@@ -75,9 +95,13 @@ class VaryingDiscretisation:
         self.rate = -log(max(fallen, 1e-300)) / steps if same else 0.0
         left = fallen / (1 - fallen) if fallen < 1 else np.inf
         left = 1.0 if difference <= COMPUTED else left  # rounding does not fall
-        self.latest = difference * max(1.0, ESTIMATOR_FACTOR * left)
-        if self.equation.turning > 1:  # two solutions may agree on what next to nothing determines
-            self.latest = max(self.latest, self.equation.turning * max(now.missed / now.scale, EPS))
+        self.latest = difference * max(1.0, ESTIMATOR_FACTOR * left) + now.algebra
+        # rounding of sums over all degrees, and of the data, which is amplified
+        self.latest = max(self.latest, EPS * (now.network.degree + now.stability))
+        if self.equation.linear or self.latest <= self.tol:
+            turning = (self.equation if self.equation.linear else self.equation.at(now.network)).turning
+            if turning > 1:  # two solutions may agree on what next to nothing determines
+                self.latest = max(self.latest, turning * max(now.missed / now.scale, EPS))
         return self.latest
 
     def indicators(self, now: VaryingState) -> Array:
@@ -86,7 +110,10 @@ class VaryingDiscretisation:
 
     def refine(self, resolution: VaryingResolution, now: VaryingState, marked: Array) -> VaryingResolution | None:
         """REFINE: the degree that its decay so far asks for, or the marked cells, whichever is less work."""
-        if self.before is None:
+        if now is self.pilot:
+            mesh, degree = first_mesh(self.equation.at(now.network), self.tol)
+            return VaryingResolution(mesh, degree - 2)
+        if self.before is self.pilot:  # None where the equation is linear
             return VaryingResolution(resolution.mesh, resolution.degree + 2)
         wanted = log(min(max(ESTIMATOR_FACTOR * self.latest / self.tol, ESTIMATOR_FACTOR), 1 / EPS))
         higher = resolution.degree + (ceil(wanted / self.rate) if self.rate > 0 else CELL_DEGREES.stop)
@@ -128,7 +155,7 @@ class VaryingSolver:
 
     def run(self) -> TrefftzResult:
         """Until two solutions agree to the tolerance, or nothing helps any more."""
-        discretisation = VaryingDiscretisation(self.equation, self.tol)
+        discretisation = VaryingDiscretisation(self.equation, self.tol, self.equation.state or Zero(1))
         self.monitor.keep(lambda status, detail: self._kept(status, detail))
         loop = AdaptiveLoop(MARKED_SHARE)
         outcome = loop.run(
@@ -172,6 +199,7 @@ class VaryingSolver:
             now.stability,
             estimate,
             seconds,
+            now.steps,
         )
 
     def _report(self, now: VaryingState, estimate: float) -> None:
