@@ -15,6 +15,7 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
+from rannpde.pde.trefftz.cells.slabs import Slab
 from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.patches import SurfacePatches
@@ -75,7 +76,7 @@ class SpaceResolution:
 class SpaceLaw:
     """The sampling law of features for an operator on a domain of space."""
 
-    domain: Domain
+    domain: Domain | Slab
     terms: tuple[Term, ...]
     form: CanonicalForm
     tol: float
