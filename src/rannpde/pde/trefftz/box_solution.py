@@ -3,8 +3,8 @@
 Where coefficients change along one axis at most, in slabs, and so do conditions along none, the operator on the box
 is a sum of products of one-dimensional ones. These are discretised by piecewise polynomials (spectral elements whose
 ends are the planes between slabs) and diagonalised, so that the solution on the box is found by products of small
-matrices (fast diagonalisation; Lynch, Rice and Thomas 1964). What features have left to do is at the walls inside of the
-box: they need not resolve the oscillations of a source along all of its sides.
+matrices (fast diagonalisation; Lynch, Rice and Thomas 1964). What features have left to do is at the walls inside of
+the box: they need not resolve the oscillations of a source along all of its sides.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from rannpde.rounding import COMPUTED
 
 FIRST_DEGREE = 8
 """Degree along each axis that is tried first; one without a source of high degree is resolved at once."""
-MOST_COEFFICIENTS = 10**7
-"""Of a solution on the box: its transforms take a few seconds."""
+MOST_COEFFICIENTS = 2**21
+"""Of a solution on the box: its transforms take about a second."""
 WALL_SAMPLES = 64
 """Points of a side at which its condition is read."""
 
@@ -209,7 +209,7 @@ def box_solution(
     if weights is None:
         return None
     homes = np.clip(np.searchsorted(operator.planes, points[:, operator.axis]) - 1, 0, len(weights) - 1)
-    degrees, before = np.full(len(box), FIRST_DEGREE), np.inf
+    degrees = np.full(len(box), FIRST_DEGREE)
     while np.prod(degrees + 1.0) * len(weights) <= MOST_COEFFICIENTS:
         checkpoint()
         reserve(4.0 * FLOAT_BYTES * float(np.prod(degrees + 4.0)) * len(weights), "a solution on the bounding box")
@@ -218,9 +218,7 @@ def box_solution(
         if solved is None:
             return None
         coefficients, least = solved
-        parts = tuple(
-            LegendrePart(_slab(box, operator, number), own) for number, own in enumerate(coefficients)
-        )
+        parts = tuple(LegendrePart(_slab(box, operator, number), own) for number, own in enumerate(coefficients))
         values, missed = np.empty(len(points)), 0.0
         for number, (part, equation) in enumerate(zip(parts, operator.equations, strict=True)):
             own = points[homes == number]
@@ -229,13 +227,11 @@ def box_solution(
             left = sum(a * part.derivative(own, index) for index, a in symbol.items())
             gap = np.abs(left - equation.source(problem.vocabulary.symbols, own)) / abs(operator.factor[number])
             missed = max(missed, float(gap.max(initial=0.0)))
-        if missed / least <= ALGEBRA_SHARE * tol * float(np.sqrt(np.mean(values**2))):
-            return BoxSolution(parts, missed, 1 / least)
-        tails = np.max([_tails(own) for own in coefficients], axis=0)
-        if missed > 0.5 * before and (degrees > 2 * FIRST_DEGREE).all():  # singular at edges, or rounding
-            return None
-        before = missed
-        degrees = np.where(tails >= 0.5 * tails.max(), degrees + (degrees + 1) // 2, degrees)
+        allowed = ALGEBRA_SHARE * tol * float(np.sqrt(np.mean(values**2))) * least
+        if missed <= allowed:
+            return BoxSolution(tuple(_trimmed(part, ALGEBRA_SHARE * allowed) for part in parts), missed, 1 / least)
+        high = np.max([[own[-(len(own) // 3)] for own in _tails(part)] for part in parts], axis=0) > allowed
+        degrees = np.where(high | ~high.any(), degrees + (degrees + 1) // 2, degrees)
     return None
 
 
@@ -257,9 +253,7 @@ def _slab(box: Array, operator: SlabOperator, number: int) -> Array:
     return bounds
 
 
-def _solved(
-    problem: Problem, operator: SlabOperator, axes: Sequence[AxisElements]
-) -> tuple[list[Array], float] | None:
+def _solved(problem: Problem, operator: SlabOperator, axes: Sequence[AxisElements]) -> tuple[list[Array], float] | None:
     """Legendre coefficients of the solution in each slab, and the least eigenvalue; None if that is not positive."""
     symbols, slabs = problem.vocabulary.symbols, []
     for number, equation in enumerate(operator.equations):
@@ -289,10 +283,22 @@ def _along(values: Array, matrix: Array, axis: int) -> Array:
     return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
 
 
-def _tails(coefficients: Array) -> Array:
-    """What the highest third of the degrees along each axis (d,) holds of second derivatives along it."""
-    tails = []
-    for axis, count in enumerate(coefficients.shape):
-        own = np.moveaxis(coefficients, axis, 0)[-(count // 3) :]
-        tails.append(count**2 * float(np.sqrt(np.mean(own**2))))
-    return np.array(tails)
+def _tails(part: LegendrePart) -> list[Array]:
+    """For each axis and each degree (k,) along it, the root mean square of second derivatives of what this degree and
+    the higher ones hold: P_n bends about n² times as much as it is large."""
+    tails, squares = [], part.coefficients**2
+    for axis, count in enumerate(squares.shape):
+        shares = 1 / (2 * np.arange(count) + 1)  # mean squares of Legendre polynomials
+        squares = np.moveaxis(np.moveaxis(squares, axis, -1) * shares, -1, axis)
+    for axis, count in enumerate(squares.shape):
+        own = np.moveaxis(squares, axis, 0).reshape(count, -1).sum(axis=1)
+        bends = (2 * np.arange(1, count + 1) / np.ptp(part.box[axis])) ** 2
+        tails.append(np.sqrt(np.cumsum((own * bends**2)[::-1])[::-1]))
+    return tails
+
+
+def _trimmed(part: LegendrePart, allowed: float) -> LegendrePart:
+    """Without the highest degrees, as far as second derivatives do not change by more than what is allowed."""
+    counts = [int((own > allowed).sum()) or 1 for own in _tails(part)]
+    kept = part.coefficients[tuple(slice(count) for count in counts)]
+    return LegendrePart(part.box, np.ascontiguousarray(kept))

@@ -123,6 +123,8 @@ class Trefftz:
         if isinstance(setting, TrefftzSetting) and setting.boundary is None:
             return _drawbacks_in_space(problem, [setting.form])
         if isinstance(setting, SlabSetting):
+            if setting.singular:
+                return ("fluxes jump at planes that meet the boundary at an angle, and no feature is singular there",)
             return _drawbacks_in_space(problem, setting.forms)
         for boundary in setting.feature_boundaries:
             form = boundary.segments[0].form

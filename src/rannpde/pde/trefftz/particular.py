@@ -22,6 +22,7 @@ import sympy
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.box_solution import SlabOperator, box_solution, wall_conditions
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 from rannpde.pde.trefftz.parts import FourierPart, NoPart, ParticularPart, PolynomialPart
 
@@ -70,7 +71,26 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     exact = _exact_polynomials(problem, [equation], points, [wanted])
     if exact is not None:
         return Particular(exact[0][0], exact[1], gain)
-    return _fourier(problem, equation, symbol, tol, points, wanted)
+    boxed = box_particulars(problem, (equation,), 0, box[0], False, tol) if problem.domain.dim == 3 else None
+    return boxed[0] if boxed is not None else _fourier(problem, equation, symbol, tol, points, wanted)
+
+
+def box_particulars(
+    problem: Problem, equations: Sequence[LinearEquation], axis: int, planes: Array, fluxes: bool, tol: float
+) -> list[Particular] | None:
+    """Those in slabs between planes (S + 1,) across an axis, of one solution on the bounding box that satisfies
+    homogeneous conditions on its sides; None where there is none.
+
+    Features of surfaces are many, so that in space it saves more of them than it costs.
+    """
+    operator = SlabOperator.of(equations, problem.fields[0], axis, planes, fluxes)
+    ratios = None if operator is None else wall_conditions(problem, problem.constraints)
+    if operator is None or ratios is None:
+        return None
+    whole = box_solution(problem, operator, ratios, tol, check_points(problem))
+    if whole is None:
+        return None
+    return [Particular(part, whole.defect, whole.gain * (k == 0)) for k, part in enumerate(whole.parts)]
 
 
 def check_points(problem: Problem) -> Array:

@@ -1,5 +1,5 @@
-"""Particular solutions as functions: polynomials, Fourier features, products of Legendre polynomials, measures of walls,
-or nothing; and as arrays for a file."""
+"""Particular solutions as functions: polynomials, Fourier features, products of Legendre polynomials, measures of
+walls, or nothing; and as arrays for a file."""
 
 from __future__ import annotations
 

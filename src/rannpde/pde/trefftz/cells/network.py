@@ -35,17 +35,17 @@ class CellsNetwork:
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """∂^derivative (M, fields)."""
-        total = np.zeros((len(points), len(self.networks[0].parts)))
-        homes = self.arrangement.locate(points)
-        for number, network in enumerate(self.networks):
-            own = np.flatnonzero(homes == number)
-            if len(own):
-                total[own] = network.derivative(points[own], derivative)
-        return total
+        return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, fields)."""
-        return {index: self.derivative(points, index) for index in indices}
+        totals = {index: np.zeros((len(points), len(self.networks[0].parts))) for index in indices}
+        homes = self.arrangement.locate(points)
+        for number, network in enumerate(self.networks):
+            own = np.flatnonzero(homes == number)
+            for index, values in network.derivatives(points[own], indices).items() if len(own) else ():
+                totals[index][own] = values
+        return totals
 
     def pole_distances(self, points: Array) -> Array:
         """The distance (M,) of points (M, n) from the nearest pole of a feature of their cell."""

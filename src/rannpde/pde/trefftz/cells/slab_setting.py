@@ -14,14 +14,13 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
-from rannpde.pde.trefftz.box_solution import SlabOperator, box_solution, wall_conditions
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.cells.slabs import Slab, SlabArrangement, plane_across, slabs_of
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
-from rannpde.pde.trefftz.particular import Particular, check_points, particulars
+from rannpde.pde.trefftz.particular import Particular, box_particulars, particulars
 from rannpde.pde.trefftz.parts import ParticularPart
 from rannpde.pde.trefftz.rows import (
     ConditionPoints,
@@ -57,6 +56,12 @@ class SlabSetting:
     """Whether normal fluxes of the statement are continuous at planes, or normal derivatives."""
 
     @property
+    def singular(self) -> bool:
+        """Whether fluxes jump where a plane meets the boundary at an angle: there the solution is like a power of the
+        distance, and no feature is."""
+        return self.fluxes and any(slab.meets_obliquely for slab in self.slabs)
+
+    @property
     def feature_boundaries(self) -> list[object]:
         """None: they are curves in the plane."""
         return []
@@ -67,12 +72,9 @@ class SlabSetting:
         if any(one.load != 0 for one in own):
             ends = problem.domain.bounds[axis]
             planes = np.concatenate([ends[:1], self.arrangement.planes, ends[1:]])
-            operator = SlabOperator.of(own, problem.fields[0], axis, planes, self.fluxes)
-            ratios = wall_conditions(problem, problem.constraints)
-            if operator is not None and ratios is not None:
-                whole = box_solution(problem, operator, ratios, tol, check_points(problem))
-                if whole is not None:
-                    return [[Particular(part, whole.defect, whole.gain * (k == 0))] for k, part in enumerate(whole.parts)]
+            boxed = box_particulars(problem, own, axis, planes, self.fluxes, tol)
+            if boxed is not None:
+                return [[part] for part in boxed]
         return [particulars(problem, equations, tol) for equations in self.equations]
 
     def discretisation(
@@ -83,7 +85,8 @@ class SlabSetting:
             SpaceLaw(slab, slab.terms, form, tol, tuning) for slab, form in zip(self.slabs, self.forms, strict=True)
         )
         own = tuple(tuple(one.part for one in slab) for slab in parts)
-        return SlabDiscretisation(self.arrangement, laws, self.conditions, own, problem.vocabulary)
+        faces = tuple(slab.faces for slab in self.slabs)
+        return SlabDiscretisation(self.arrangement, laws, faces, self.conditions, own, problem.vocabulary)
 
 
 def slab_setting(problem: Problem) -> SlabSetting | str:
@@ -136,11 +139,13 @@ def slab_setting(problem: Problem) -> SlabSetting | str:
 class SlabDiscretisation:
     """Features of each slab, fitted to the conditions on its boundary and to continuity across planes.
 
-    laws : of each slab; conditions : what is continuous at each plane; parts : of each slab, the particular solutions
+    laws, faces : of each slab, and the plane of each of its terms, -1 on the boundary; conditions : what is continuous
+    at each plane; parts : of each slab, the particular solutions
     """
 
     arrangement: SlabArrangement
     laws: tuple[SpaceLaw, ...]
+    faces: tuple[tuple[int, ...], ...]
     conditions: tuple[FaceConditions, ...]
     parts: tuple[tuple[ParticularPart, ...], ...]
     words: Vocabulary
@@ -201,8 +206,7 @@ class SlabDiscretisation:
         conditions, faces, start = [], [], 0
         for number, (law, own) in enumerate(zip(self.laws, resolution, strict=True)):
             share, here = np.sqrt(areas[number] / areas.sum()), []
-            assert isinstance(law.domain, Slab)
-            for one, plane in zip(law.conditions(own, shift, factor), law.domain.faces, strict=True):
+            for one, plane in zip(law.conditions(own, shift, factor), self.faces[number], strict=True):
                 groups, weights = one.groups + start, share * one.weights
                 if plane < 0:
                     here.append(ConditionPoints(one.term, one.points, weights, one.scales, groups))
@@ -226,7 +230,9 @@ class SlabDiscretisation:
         """Conditions on the boundary and continuity across planes; ``shift`` and ``factor`` as in ``SpaceLaw``."""
         conditions, faces = self._points(resolution, shift, factor)
         ends = np.cumsum([0, *self._widths(families)])
-        empty = [TrefftzNetwork((), np.empty(0), part, law.form) for part, law in zip(self.parts, self.laws, strict=True)]
+        empty = [
+            TrefftzNetwork((), np.empty(0), part, law.form) for part, law in zip(self.parts, self.laws, strict=True)
+        ]
         matrices, rhs, weights = [], [], []
         for number, own in enumerate(conditions):
             rows = boundary_rows(families[number], empty[number], own, self.words)

@@ -18,6 +18,7 @@ from rannpde.domains.region import rejected
 from rannpde.domains.streams import PointStream
 from rannpde.network.storage import floats
 from rannpde.pde.residual import Term
+from rannpde.rounding import COMPUTED
 
 MEASURE_POINTS = 2**12
 """Points from which the share of a side in a slab is counted; weights of least squares hang on it, and no solution."""
@@ -166,10 +167,21 @@ class Slab:
     faces: tuple[int, ...]
     """The number of the plane of each term, -1 on the boundary."""
 
+    @cached_property
+    def meets_obliquely(self) -> bool:
+        """Whether a side of the domain ends at a face at another than a right angle."""
+        for term in self.terms:
+            side = term.region
+            if isinstance(side, SlabSide):
+                normals = side.normals(side.sample(MEASURE_POINTS // 16, rng=1))
+                if np.abs(normals[:, self.arrangement.axis]).max() > COMPUTED:
+                    return True
+        return False
+
     def contains(self, points: Array) -> Array:
         return np.asarray(self.domain.contains(points) & (self.arrangement.locate(points) == self.number))
 
-    def sample(self, count: int, rng: Rng = None) -> Array:
+    def sample(self, count: int, *, rng: Rng = None) -> Array:
         """Points (count, n)."""
         points = self.domain.within(self.bounds, count, rng)
         return points[self.arrangement.locate(points) == self.number]
