@@ -92,7 +92,7 @@ def test_planes_across_axes_are_recognised() -> None:
     assert plane_across(Z**2 - 1, symbols) is None
 
 
-def test_a_screening_that_jumps_at_a_plane_through_a_ball(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_screening_that_jumps_at_a_plane_through_a_ball(tmp_path):
     """Insulated walls; on the ball the flux of a manufactured solution, whose source jumps."""
     exact = sympy.cos(sympy.pi * X / 1.1) * sympy.cos(sympy.pi * (Y + 0.3) / 0.8) + sympy.cos(
         5 * (Z - 0.2) * sympy.pi / 4

@@ -18,6 +18,7 @@ from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.cells.slabs import Slab, SlabArrangement, plane_across, slabs_of
 from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
 from rannpde.pde.trefftz.particular import Particular, box_particulars, particulars
@@ -62,7 +63,7 @@ class SlabSetting:
         return self.fluxes and any(slab.meets_obliquely for slab in self.slabs)
 
     @property
-    def feature_boundaries(self) -> list[object]:
+    def feature_boundaries(self) -> list[PlaneBoundary]:
         """None: they are curves in the plane."""
         return []
 
@@ -254,10 +255,10 @@ class SlabDiscretisation:
                 rhs.append((right - left) / scale)
                 weights.append(face.weights)
         matrix, row = np.zeros((sum(map(len, rhs)), int(ends[-1])), order="F"), 0
-        for blocks, own in zip(matrices, rhs, strict=True):
+        for blocks, right_side in zip(matrices, rhs, strict=True):
             for cell, block in blocks:
-                matrix[row : row + len(own), ends[cell] : ends[cell + 1]] = block
-            row += len(own)
+                matrix[row : row + len(right_side), ends[cell] : ends[cell + 1]] = block
+            row += len(right_side)
         return TrefftzRows(matrix, np.concatenate(rhs), np.concatenate(weights))
 
     def misses(self, network: CellsNetwork, resolution: SlabResolutions, shift: float, factor: float) -> Misses:

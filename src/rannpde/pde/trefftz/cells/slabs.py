@@ -121,7 +121,7 @@ class SlabFace(Side):
         return self.dim - 1
 
     @cached_property
-    def measure(self) -> float:  # type: ignore[override]
+    def measure(self) -> float:
         unit = np.random.default_rng(0).random((MEASURE_POINTS, self.columns))
         lengths = np.delete(np.ptp(self.domain.bounds, axis=1), self.axis)
         return float(np.prod(lengths) * self._inside(self._embedded(unit)).mean())
