@@ -17,7 +17,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 from scipy.linalg import eigh
 
-from rannpde.arrays import Array, combinations
+from rannpde.arrays import BLOCK_BYTES, Array, combinations
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, reserve
 from rannpde.domains.boundary.sides import Side
 from rannpde.pde.problem.problem import Problem
@@ -25,15 +25,9 @@ from rannpde.pde.residual import Term
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol
 from rannpde.pde.trefftz.parts import LegendrePart
+from rannpde.pde.trefftz.patches import PATCHES
 from rannpde.pde.trefftz.rows import condition_coefficients
 from rannpde.rounding import COMPUTED
-
-FIRST_DEGREE = 8
-"""Degree along each axis that is tried first; one without a source of high degree is resolved at once."""
-MOST_COEFFICIENTS = 2**21
-"""Of a solution on the box: its transforms take about a second."""
-WALL_SAMPLES = 64
-"""Points of a side at which its condition is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +85,7 @@ def wall_conditions(problem: Problem, terms: Sequence[Term]) -> Array | None:
     for term in terms:
         if not isinstance(term.region, Side):
             continue
-        points = term.region.sample(WALL_SAMPLES, rng=1)
+        points = term.region.sample(PATCHES, rng=1)
         flat = np.abs(points[:, :, None] - box[None]) <= COMPUTED * size
         for axis, end in np.argwhere(flat.all(axis=0)):
             ratio = _ratio(problem, term, points, int(axis), int(end))
@@ -156,7 +150,7 @@ class AxisElements:
             table[element, :2, element + 1] = 0.5, 0.5
             own = count + 1 + element * (degree - 1) + np.arange(degree - 1)
             rows = np.arange(degree - 1)
-            scale = np.sqrt(4.0 * rows + 6.0)
+            scale = np.sqrt(4 * rows + 6)
             table[element, rows + 2, own], table[element, rows, own] = 1 / scale, -1 / scale
         held = [number for number, ratio in zip((0, count), self.ratios, strict=True) if np.isinf(ratio)]
         return np.delete(table, held, axis=2)
@@ -201,18 +195,18 @@ class BoxSolution:
 
 
 def box_solution(
-    problem: Problem, operator: SlabOperator, ratios: Array, tol: float, points: Array
+    problem: Problem, operator: SlabOperator, ratios: Array, tol: float, points: Array, first: int = 8
 ) -> BoxSolution | None:
     """The solution on the bounding box with homogeneous conditions, None where it is not unique or not resolved; the
-    error of the source is measured at points (M, d)."""
+    error of the source is measured at points (M, d). Degrees begin with the first along each axis."""
     weights, box = operator.weights, problem.domain.bounds
     if weights is None:
         return None
     homes = np.clip(np.searchsorted(operator.planes, points[:, operator.axis]) - 1, 0, len(weights) - 1)
-    degrees = np.full(len(box), FIRST_DEGREE)
-    while np.prod(degrees + 1.0) * len(weights) <= MOST_COEFFICIENTS:
+    degrees = np.full(len(box), first)
+    while FLOAT_BYTES * np.prod(degrees + 1.0) * len(weights) <= BLOCK_BYTES:
         checkpoint()
-        reserve(4.0 * FLOAT_BYTES * float(np.prod(degrees + 4.0)) * len(weights), "a solution on the bounding box")
+        reserve(2.0 * FLOAT_BYTES * float(np.prod(2 + degrees)) * 2 * len(weights), "a solution on the bounding box")
         axes = [_elements(operator, weights, ratios, box, axis, int(n)) for axis, n in enumerate(degrees)]
         solved = _solved(problem, operator, axes)
         if solved is None:

@@ -64,7 +64,7 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     box = problem.domain.bounds
     lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
     gain = 1 / lattice[1]
-    points = check_points(problem)
+    points = source_points(problem)
     wanted = equation.source(problem.vocabulary.symbols, points)
     if not np.isfinite(wanted).all():
         raise NoParticular("the source is not finite")
@@ -87,13 +87,13 @@ def box_particulars(
     ratios = None if operator is None else wall_conditions(problem, problem.constraints)
     if operator is None or ratios is None:
         return None
-    whole = box_solution(problem, operator, ratios, tol, check_points(problem))
+    whole = box_solution(problem, operator, ratios, tol, source_points(problem))
     if whole is None:
         return None
     return [Particular(part, whole.defect, whole.gain * (k == 0)) for k, part in enumerate(whole.parts)]
 
 
-def check_points(problem: Problem) -> Array:
+def source_points(problem: Problem) -> Array:
     """Points at which a fit of the source is judged: of the whole domain, and more where the data vary fast."""
     points = problem.domain.sample(400, rng=12)
     if problem.variation is None:
@@ -179,7 +179,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
     if all(one.load == 0 for one in equations):
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
-    box, points = problem.domain.bounds, check_points(problem)
+    box, points = problem.domain.bounds, source_points(problem)
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
     exact = _exact_polynomials(problem, equations, points, wanted)
     if exact is not None:

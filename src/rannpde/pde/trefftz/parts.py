@@ -11,12 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial.legendre import legder, legvander
 
-from rannpde.arrays import Array, MultiIndex, row_blocks
+from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex, row_blocks
 from rannpde.errors import choose
 from rannpde.pde.trefftz.measures import WallMeasures
-
-ROWS_BYTES = 2**26
-"""Of the sums over one axis that are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +86,7 @@ class LegendrePart:
         values, derived = np.empty(len(points)), self.coefficients
         for axis, order in enumerate(index):
             derived = legder(derived, order, 1 / half[axis], axis) if order else derived
-        for rows in row_blocks(len(points), max(1, ROWS_BYTES // derived[0].nbytes)):
+        for rows in row_blocks(len(points), max(1, BLOCK_BYTES // derived[0].nbytes)):
             unit = (points[rows] - middle) / half
             tables = [legvander(unit[:, axis], count - 1) for axis, count in enumerate(derived.shape)]
             partial = np.tensordot(tables[0], derived, axes=(1, 0))

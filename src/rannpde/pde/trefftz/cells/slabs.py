@@ -14,16 +14,12 @@ from rannpde.arrays import Array, Rng
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import Branch, Leaf, Tree, tree_leaves
 from rannpde.domains.domain import Domain
-from rannpde.domains.region import rejected
+from rannpde.domains.region import TRIES, rejected
 from rannpde.domains.streams import PointStream
 from rannpde.network.storage import floats
 from rannpde.pde.residual import Term
+from rannpde.pde.trefftz.patches import SURFACE_POOL
 from rannpde.rounding import COMPUTED
-
-MEASURE_POINTS = 2**12
-"""Points from which the share of a side in a slab is counted; weights of least squares hang on it, and no solution."""
-SLAB_TRIES = 10**6
-"""Points of a side that are tried before one in the slab is given up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +78,7 @@ class SlabSide(Side):
 
     def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         parts, have, tried = [np.empty((0, carried + self.dim))], 0, 0
-        while have < count and tried < SLAB_TRIES:
+        while have < count and tried < TRIES:
             points = self.whole.draw(int(count / self.share) + 1, stream, carried)
             parts.append(points[self.holds(points[:, carried:])])
             have, tried = have + len(parts[-1]), tried + len(points)
@@ -122,7 +118,7 @@ class SlabFace(Side):
 
     @cached_property
     def measure(self) -> float:
-        unit = np.random.default_rng(0).random((MEASURE_POINTS, self.columns))
+        unit = np.random.default_rng(0).random((SURFACE_POOL, self.columns))
         lengths = np.delete(np.ptp(self.domain.bounds, axis=1), self.axis)
         return float(np.prod(lengths) * self._inside(self._embedded(unit)).mean())
 
@@ -173,7 +169,7 @@ class Slab:
         for term in self.terms:
             side = term.region
             if isinstance(side, SlabSide):
-                normals = side.normals(side.sample(MEASURE_POINTS // 16, rng=1))
+                normals = side.normals(side.sample(SURFACE_POOL // 16, rng=1))
                 if np.abs(normals[:, self.arrangement.axis]).max() > COMPUTED:
                     return True
         return False
@@ -207,7 +203,7 @@ class Slab:
 def slabs_of(domain: Domain, arrangement: SlabArrangement, terms: Sequence[Term], continuity: Term) -> list[Slab]:
     """All slabs of a domain with conditions on its boundary; continuity : stands for what holds on faces."""
     slabs = []
-    samples = {id(term): _side(term).sample(MEASURE_POINTS, rng=1, method="sobol") for term in terms}
+    samples = {id(term): _side(term).sample(SURFACE_POOL, rng=1, method="sobol") for term in terms}
     for number in range(arrangement.count):
 
         def holds(points: Array, number: int = number) -> Array:
