@@ -8,6 +8,7 @@ from typing import Any
 from rannpde.arrays import Array
 from rannpde.pde.trefftz.cells.arrangement import unpack_arrangement
 from rannpde.pde.trefftz.cells.network import CellsNetwork
+from rannpde.pde.trefftz.cells.slabs import SlabArrangement
 from rannpde.pde.trefftz.modal import ModalNetwork, unpack_modal
 from rannpde.pde.trefftz.network import TrefftzNetwork, under, unpack_network
 from rannpde.pde.trefftz.varying.network import VaryingNetwork, unpack_varying
@@ -24,4 +25,5 @@ def unpack_trefftz(
     if "cells" not in header:
         return unpack_network(header, arrays)
     networks = tuple(unpack_network(one, under(arrays, f"cell{k}.")) for k, one in enumerate(header["cells"]))
-    return CellsNetwork(networks, unpack_arrangement(under(arrays, "arrangement.")))
+    own = under(arrays, "arrangement.")
+    return CellsNetwork(networks, SlabArrangement.unpack(own) if "planes" in own else unpack_arrangement(own))

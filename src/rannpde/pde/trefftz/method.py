@@ -28,6 +28,7 @@ from rannpde.pde.trefftz.adaptive import (
 )
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
 from rannpde.pde.trefftz.cells.setting import CellsSetting, cells_setting
+from rannpde.pde.trefftz.cells.slab_setting import SlabSetting
 from rannpde.pde.trefftz.constant_walls import stationary_walls
 from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.geometry import PlaneBoundary
@@ -126,7 +127,11 @@ class Trefftz:
             if _asks_at_corners(problem, boundary):
                 return ("an output is a derivative at a corner, next to which it has poles",)
         if isinstance(setting, TrefftzSetting) and setting.boundary is None:
-            return _drawbacks_in_space(problem, setting.form)
+            return _drawbacks_in_space(problem, [setting.form])
+        if isinstance(setting, SlabSetting):
+            if setting.singular:
+                return ("fluxes jump at planes that meet the boundary at an angle, and no feature is singular there",)
+            return _drawbacks_in_space(problem, setting.forms)
         for boundary in setting.feature_boundaries:
             form = boundary.segments[0].form
             bent = any(not segment.straight for segment in boundary.segments)
@@ -139,7 +144,7 @@ class Trefftz:
             return (f"its holes and corners take more than {columns} features, and dense factorisations",)
         return ()
 
-    def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
+    def _setting(self, problem: Problem) -> TrefftzSetting | CellsSetting | SlabSetting | VaryingEquation | str:
         if self.guess is not None:
             return varying_equation(problem, as_state(self.guess, problem))
         return _problem_setting(problem, self.tuning)
@@ -181,7 +186,9 @@ class Trefftz:
 
 
 @lru_cache(maxsize=1)
-def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting | CellsSetting | VaryingEquation | str:
+def _problem_setting(
+    problem: Problem, tuning: TrefftzTuning
+) -> TrefftzSetting | CellsSetting | SlabSetting | VaryingEquation | str:
     """One network where that suffices, cells of networks where coefficients jump or there are many holes, and cells of
     local solutions where coefficients vary.
 
@@ -193,8 +200,8 @@ def _problem_setting(problem: Problem, tuning: TrefftzTuning) -> TrefftzSetting 
     if isinstance(one, TrefftzSetting) and _suffices(problem, one, tuning):
         return one
     several = cells_setting(problem, one)
-    if isinstance(several, CellsSetting) or not isinstance(one, str):
-        return several if isinstance(several, CellsSetting) else one
+    if not isinstance(several, str) or not isinstance(one, str):
+        return one if isinstance(several, str) else several
     varying = varying_equation(problem)
     return several if isinstance(varying, str) else varying
 
@@ -216,10 +223,10 @@ def _first_columns(problem: Problem, setting: TrefftzSetting, tuning: TrefftzTun
 
 
 def _discretisation(
-    problem: Problem, setting: TrefftzSetting | CellsSetting, tol: float, tuning: TrefftzTuning,
+    problem: Problem, setting: TrefftzSetting | CellsSetting | SlabSetting, tol: float, tuning: TrefftzTuning,
     parts: Sequence[Sequence[Particular]],
 ) -> TrefftzDiscretisation:  # fmt: skip
-    if isinstance(setting, CellsSetting):
+    if isinstance(setting, CellsSetting | SlabSetting):
         return setting.discretisation(problem, tol, tuning, parts)
     law, own = feature_law(problem, setting, tol, tuning), tuple(one.part for one in parts[0])
     return OneNetwork(law, setting.form, own, problem.vocabulary, pinned(setting.pins))
@@ -244,10 +251,13 @@ def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
     return any(np.linalg.norm(point - corner) < ROOT_ROUNDED * size for point in asked for corner in corners)
 
 
-def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
+def _drawbacks_in_space(problem: Problem, forms: Sequence[CanonicalForm]) -> tuple[str, ...]:
     reasons = []
-    if form.kappa < 0 and form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max()) > 20:
-        reasons.append("layers are thinner than its features in space resolve")
+    for form in forms:
+        reach = form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max())
+        if form.kappa < 0 and reach > 20:
+            reasons.append("layers are thinner than its features in space resolve")
+            break
     edges = np.abs(problem.domain.creases.directions) > 1 - COMPUTED
     if edges.any(axis=1).all() and edges.any(axis=0).sum() > 1:
         reasons.append("re-entrant edges along different axes meet, and no feature is singular as solutions are there")

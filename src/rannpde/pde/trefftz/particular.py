@@ -23,6 +23,7 @@ from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.trefftz.box_solution import SlabOperator, box_solution, wall_conditions
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 from rannpde.pde.trefftz.parts import FourierPart, NoPart, ParticularPart, PolynomialPart
 
@@ -64,17 +65,36 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     box = problem.domain.bounds
     lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
     gain = 1 / lattice[1]
-    points = _check_points(problem)
+    points = source_points(problem)
     wanted = equation.source(problem.vocabulary.symbols, points)
     if not np.isfinite(wanted).all():
         raise NoParticular("the source is not finite")
     exact = _exact_polynomials(problem, [equation], points, [wanted])
     if exact is not None:
         return Particular(exact[0][0], exact[1], gain)
-    return _fourier(problem, equation, symbol, tol, points, wanted)
+    boxed = box_particulars(problem, (equation,), 0, box[0], False, tol) if problem.domain.dim == 3 else None
+    return boxed[0] if boxed is not None else _fourier(problem, equation, symbol, tol, points, wanted)
 
 
-def _check_points(problem: Problem) -> Array:
+def box_particulars(
+    problem: Problem, equations: Sequence[LinearEquation], axis: int, planes: Array, fluxes: bool, tol: float
+) -> list[Particular] | None:
+    """Those in slabs between planes (S + 1,) across an axis, of one solution on the bounding box that satisfies
+    homogeneous conditions on its sides; None where there is none.
+
+    Features of surfaces are many, so that in space it saves more of them than it costs.
+    """
+    operator = SlabOperator.of(equations, problem.fields[0], axis, planes, fluxes)
+    ratios = None if operator is None else wall_conditions(problem, problem.constraints)
+    if operator is None or ratios is None:
+        return None
+    whole = box_solution(problem, operator, ratios, tol, source_points(problem))
+    if whole is None:
+        return None
+    return [Particular(part, whole.defect, whole.gain * (k == 0)) for k, part in enumerate(whole.parts)]
+
+
+def source_points(problem: Problem) -> Array:
     """Points at which a fit of the source is judged: of the whole domain, and more where the data vary fast."""
     points = problem.domain.sample(400, rng=12)
     if problem.variation is None:
@@ -160,7 +180,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
     if all(one.load == 0 for one in equations):
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
-    box, points = problem.domain.bounds, _check_points(problem)
+    box, points = problem.domain.bounds, source_points(problem)
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
     exact = _exact_polynomials(problem, equations, points, wanted)
     if exact is not None:

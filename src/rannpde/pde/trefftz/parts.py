@@ -1,5 +1,5 @@
-"""Particular solutions as functions: polynomials, Fourier features, measures of walls, or nothing; and as arrays for a
-file."""
+"""Particular solutions as functions: polynomials, Fourier features, products of Legendre polynomials, measures of
+walls, or nothing; and as arrays for a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from math import factorial
 from typing import ClassVar
 
 import numpy as np
+from numpy.polynomial.legendre import legder, legvander
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex, row_blocks
 from rannpde.errors import choose
 from rannpde.pde.trefftz.measures import WallMeasures
 
@@ -72,6 +73,33 @@ class FourierPart:
 
 
 @dataclass(frozen=True, eq=False)
+class LegendrePart:
+    """Σ c P_i(ξ₁) P_j(ξ₂) … with ξ in [-1, 1]^n over a box (n, 2); coefficients (k₁, …, k_n)."""
+
+    kind: ClassVar[str] = "legendre"
+    box: Array
+    coefficients: Array
+
+    def derivative(self, points: Array, index: MultiIndex) -> Array:
+        """∂^index (M,)."""
+        half, middle = 0.5 * np.diff(self.box, axis=1)[:, 0], self.box.mean(axis=1)
+        values, derived = np.empty(len(points)), self.coefficients
+        for axis, order in enumerate(index):
+            derived = legder(derived, order, 1 / half[axis], axis) if order else derived
+        for rows in row_blocks(len(points), max(1, BLOCK_BYTES // derived[0].nbytes)):
+            unit = (points[rows] - middle) / half
+            tables = [legvander(unit[:, axis], count - 1) for axis, count in enumerate(derived.shape)]
+            partial = np.tensordot(tables[0], derived, axes=(1, 0))
+            for table in tables[1:]:
+                partial = np.einsum("mk,mk...->m...", table, partial)
+            values[rows] = partial
+        return values
+
+    def pack(self) -> dict[str, Array]:
+        return {"box": self.box, "coefficients": self.coefficients}
+
+
+@dataclass(frozen=True, eq=False)
 class NoPart:
     """The particular solution of a homogeneous equation: zero."""
 
@@ -84,7 +112,7 @@ class NoPart:
         return {}
 
 
-ParticularPart = PolynomialPart | FourierPart | WallMeasures | NoPart
+ParticularPart = PolynomialPart | FourierPart | LegendrePart | WallMeasures | NoPart
 
 
 def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
@@ -94,6 +122,7 @@ def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
         "polynomial": lambda: PolynomialPart(
             arrays["powers"], arrays["coefficients"], arrays["origin"], float(arrays["length"][0])
         ),
+        "legendre": lambda: LegendrePart(arrays["box"], arrays["coefficients"]),
         "wall measures": lambda: WallMeasures.unpack(arrays),
         "fourier": lambda: FourierPart(
             tuple(arrays[f"omega{k}"] for k in range(len(arrays["origin"]))), arrays["coefficients"], arrays["origin"]

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, Rng
 from rannpde.domains.boundary.sides import Side
-from rannpde.domains.boundary.solids import tree_leaves
+from rannpde.domains.boundary.solids import Tree, tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
@@ -28,6 +29,17 @@ from rannpde.rounding import ROOT_ROUNDED
 
 SURFACE_SAMPLES = 3000
 """Points of the boundary from which distances are measured."""
+
+
+class SolidSet(Protocol):
+    """A domain in space, or a part of it."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    def sample(self, count: int, *, rng: Rng = None) -> Array: ...
+
+    def contains(self, points: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class SpaceResolution:
 class SpaceLaw:
     """The sampling law of features for an operator on a domain of space."""
 
-    domain: Domain
+    domain: SolidSet
     terms: tuple[Term, ...]
     form: CanonicalForm
     tol: float

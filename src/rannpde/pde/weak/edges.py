@@ -1,9 +1,9 @@
 """Solids made of boxes, the edges near which their solutions are singular, and trees of cells that follow.
 
 Near a re-entrant edge a solution is like r^λ in the plane across it, and smooth along it: cells shrink geometrically
-across the edge, and not along. Where edges meet, in a vertex, cells shrink along all axes. At a convex edge between
-sides of different kinds, as around a clamped side of a body, cells shrink towards the side where more is prescribed:
-that resolves all the edges around it at once.
+across the edge, and not along. Where edges meet, in a vertex, cells shrink along all axes. So they do at a convex edge
+between sides of different kinds, as around a clamped side of a body: cells that shrink towards that side alone leave
+what varies along it within the distance of the edge, and no solution on such cells differs from another one there.
 """
 
 from __future__ import annotations
@@ -136,17 +136,17 @@ def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdg
     size = float(np.diff(np.asarray(domain.bounds, dtype=float), axis=1).max())
     edges = solid_edges(domain)
     kinds = _kinds(form, finder, edges, size)
-    known: dict[tuple[bytes, ...], tuple[float, tuple[int, ...]]] = {}
+    known: dict[tuple[bytes, ...], float] = {}
     singular = []
     for edge, (first, second) in zip(edges, kinds, strict=True):
         diffusion = _across_edge(form, edge, size)
         configuration = (np.array([*edge.axes, *edge.odd, edge.reentrant], dtype=float), diffusion, first, second)
         key = tuple(one.tobytes() for one in configuration)
         if key not in known:
-            known[key] = _behaviour(diffusion, edge, (first, second))
-        exponent, across = known[key]
-        if exponent < 1:
-            singular.append(SingularEdge(edge.axis, tuple(edge.point.tolist()), edge.span, exponent, across))
+            known[key] = _exponent(diffusion, edge, (first, second))
+        if known[key] < 1:
+            point = tuple(edge.point.tolist())
+            singular.append(SingularEdge(edge.axis, point, edge.span, known[key], edge.axes))
     return (*singular, *_vertices(singular))
 
 
@@ -185,17 +185,14 @@ def _across_edge(form: WeakForm, edge: SolidEdge, size: float) -> Array:
     return np.ascontiguousarray(form.at(inside[None]).diffusion[:, :, :, axes][:, :, :, :, axes])
 
 
-def _behaviour(diffusion: Array, edge: SolidEdge, kinds: tuple[Array, Array]) -> tuple[float, tuple[int, ...]]:
-    """λ at an edge, that of the plane across it, and the axes along which cells are cut there."""
+def _exponent(diffusion: Array, edge: SolidEdge, kinds: tuple[Array, Array]) -> float:
+    """λ at an edge, that of the plane across it."""
     quarter = {(1, 1): 0, (-1, 1): 1, (-1, -1): 2, (1, -1): 3}[int(edge.odd[0]), int(edge.odd[1])]  # the odd quadrant
     first, last = (kinds[1], kinds[0]) if quarter % 2 == 0 else (kinds[0], kinds[1])  # counter-clockwise round it
     start, opening, held = quarter * pi / 2, pi / 2, (first, last)
     if edge.reentrant:
         start, opening, held = start + pi / 2, 3 * pi / 2, (last, first)
-    exponent = corner_exponent(diffusion, np.array([start]), np.array([opening]), held)
-    if exponent >= 1 or edge.reentrant:
-        return exponent, edge.axes
-    return exponent, (edge.axes[int(np.trace(kinds[1]) > np.trace(kinds[0]))],)
+    return corner_exponent(diffusion, np.array([start]), np.array([opening]), held)
 
 
 def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], most: int) -> CellNode:

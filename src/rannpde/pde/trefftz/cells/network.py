@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
+from rannpde.pde.trefftz.cells.slabs import SlabArrangement
 from rannpde.pde.trefftz.network import TrefftzNetwork
 
 
@@ -18,11 +19,11 @@ class CellsNetwork:
     """A network in each cell of an arrangement; on a face, that of either cell."""
 
     networks: tuple[TrefftzNetwork, ...]
-    arrangement: Arrangement
+    arrangement: Arrangement | SlabArrangement
 
     @property
     def dim(self) -> int:
-        return 2
+        return self.networks[0].dim
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -30,24 +31,24 @@ class CellsNetwork:
         return tuple(sum(one.widths) for one in self.networks)
 
     def __call__(self, points: Array) -> Array:
-        return self.derivative(points, (0, 0))
+        return self.derivative(points, (0,) * self.dim)
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """∂^derivative (M, fields)."""
-        total = np.zeros((len(points), len(self.networks[0].parts)))
-        homes = self.arrangement.locate(points)
-        for number, network in enumerate(self.networks):
-            own = np.flatnonzero(homes == number)
-            if len(own):
-                total[own] = network.derivative(points[own], derivative)
-        return total
+        return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, fields)."""
-        return {index: self.derivative(points, index) for index in indices}
+        totals = {index: np.zeros((len(points), len(self.networks[0].parts))) for index in indices}
+        homes = self.arrangement.locate(points)
+        for number, network in enumerate(self.networks):
+            own = np.flatnonzero(homes == number)
+            for index, values in network.derivatives(points[own], indices).items() if len(own) else ():
+                totals[index][own] = values
+        return totals
 
     def pole_distances(self, points: Array) -> Array:
-        """The distance (M,) of points (M, 2) from the nearest pole of a feature of their cell."""
+        """The distance (M,) of points (M, n) from the nearest pole of a feature of their cell."""
         homes, distances = self.arrangement.locate(points), np.full(len(points), np.inf)
         for number, network in enumerate(self.networks):
             distances[homes == number] = network.pole_distances(points[homes == number])

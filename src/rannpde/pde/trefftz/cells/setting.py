@@ -16,6 +16,7 @@ from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividin
 from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.partition import CellBoundary, cell_boundaries
+from rannpde.pde.trefftz.cells.slab_setting import SlabSetting, slab_setting
 from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
 from rannpde.pde.trefftz.particular import Particular, particulars
@@ -92,10 +93,12 @@ def material(equations: Sequence[LinearEquation]) -> object:
     )
 
 
-def cells_setting(problem: Problem, one: TrefftzSetting | str) -> CellsSetting | str:
+def cells_setting(problem: Problem, one: TrefftzSetting | str) -> CellsSetting | SlabSetting | str:
     """Cells of the materials of a problem, or those that divide what takes ``one`` network too many features."""
     if isinstance(one, str):
-        return material_cells(problem) if problem.kinked else one
+        if not problem.kinked:
+            return one
+        return material_cells(problem) if problem.domain.dim == 2 else slab_setting(problem)
     curves = dividing_lines(one)
     return divided_cells(problem, one.equations, one.model, curves) if curves else "no line divides its holes"
 
