@@ -42,7 +42,7 @@ def check_points(evolution: Evolution, end: float, count: int = COMPARISON_POINT
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Stratified samples: a fresh point in every cell of a partition of an interval, and one time in each of equal parts.
+    """Stratified samples: a fresh point in every cell of a partition of an interval, one time in each of equal parts.
 
     points (Q, 1); weights (Q,) : lengths of the cells over their mean
     moments (T,) : shares of the time

@@ -27,7 +27,7 @@ from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_fact
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
-from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
+from rannpde.pde.tolerance import MUCH_SMALLER
 
 SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
 """Factors of the next step within which the last one is repeated, so that its factorisations serve again: it may use
@@ -128,8 +128,8 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
     def _outdated(self, h: float) -> bool:
         """Whether a new Jacobian saves more than it costs.
 
-        Its error grows with the distance in time from where it was computed, and the contraction of Newton's method like
-        the integral of that. Where factorisations are due anyway, it costs about one iteration.
+        Its error grows with the distance in time from where it was computed, and the contraction of Newton's method
+        like the integral of that. Where factorisations are due anyway, it costs about one iteration.
         """
         if self.series is None:
             return False

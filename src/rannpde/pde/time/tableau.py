@@ -55,7 +55,7 @@ class RadauTableau:
 
     @cached_property
     def real_recombination(self) -> Array:
-        """(s, distinct): what real stages are of the transformed values of the distinct eigenvalues, in its real part."""
+        """(s, distinct): the real part of its product with transformed values is the real stages."""
         both = np.where(self.eigenvalues[: self.distinct].imag == 0, 1.0, 2.0)
         return self.vectors[:, : self.distinct] * both
 
