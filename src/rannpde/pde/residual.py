@@ -169,7 +169,15 @@ def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, flo
 
 
 def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
-    """Return by name the root mean square residual on held-out points, relative to the size of the term's own summands.
+    """Return by name the relative residual of every term on held-out points: see ``held_out_residuals``."""
+    return held_out_residuals(problem, state, rng, count)[1]
+
+
+def held_out_residuals(
+    problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return for each equation the mean square of its residual on held-out points; and by name of every term the root
+    mean square of its residual there, relative to the size of its own summands.
 
     The number needs no exact solution and has no unit: 1 means that nothing is solved, 1e-6 that six digits balance.
     The size is at least that of the linearised term for fields that vary over the whole domain, |∂^α u| ~ |u|/h^α.
@@ -187,6 +195,7 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
     sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
     sums: dict[str, tuple[float, float]] = {}
+    squares: dict[str, float] = {}
     known: dict[int, Array] = {}  # conditions on one side share their points
     sampled = [
         known[id(term.region)]
@@ -200,6 +209,8 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     for number, term in enumerate(problem.terms):
         jets = own.get(number, everywhere)
         residual, size = _residual_and_size(term, problem, sampled[number], jets, everywhere, sizes)
+        if term.kind == "interior":
+            squares[term.name] = residual**2
         before = sums.get(term.name, (0.0, 0.0))
         sums[term.name] = (before[0] + residual**2, before[1] + size**2)
     ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in sums.items()}
@@ -209,7 +220,7 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
         for term in problem.interior:
             residual, size = _residual_and_size(term, problem, focus, near, near, sizes)
             ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
-    return ratios
+    return squares, ratios
 
 
 def _held_out_points(term: Term, interior: Array, rng: np.random.Generator) -> Array:

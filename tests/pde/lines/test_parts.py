@@ -7,6 +7,7 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
+from rannpde.pde.lines.comparison import Strata
 from rannpde.pde.lines.features.basis import build_basis
 from rannpde.pde.lines.features.galerkin import Galerkin
 from rannpde.pde.lines.features.resolution import from_data
@@ -17,6 +18,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.evolution import Component, NotAnEvolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual, held_out_residuals, mean_squares
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
 
@@ -143,6 +145,8 @@ def test_components_lie_one_after_the_other_in_a_state():
     change, volume = np.array([3.0, 0.0, 4.0, 0.0, 6.0, 8.0]), evolution.domain.space.volume
     found = evolution.size(change, evolution.slices({"u": 3}), {value: 1.0, speed: 4.0})
     assert found == pytest.approx(5.0 / volume**0.5, rel=1e-15)
+    several = np.stack([0.1 * change, change, 0.0 * change], axis=1)
+    assert evolution.size(several, evolution.slices({"u": 3}), {value: 1.0, speed: 4.0}) == found
 
 
 # ------------------------------------------------------------------------------------------------ bases
@@ -341,6 +345,28 @@ def test_mode_blocks_are_the_jacobian_of_constant_coefficients():
     change = system.rates(np.zeros(1), (state + other)[:, None])[:, 0] - system.rates(np.zeros(1), state[:, None])[:, 0]
     solve = system.jacobian(0.0, state).shifted(10.0)
     assert solve(10.0 * other - change) == pytest.approx(other, abs=1e-11)
+
+
+def test_strata_hold_one_node_each_and_weigh_fields_as_integrals_do():
+    solution = solve(zoo("burgers"), tol=1e-3, rng=0).function
+    strata = Strata.of(solution)
+    nodes = np.sort(solution.segments[0].system.nodes[:, 0])
+    assert strata.points.shape == (len(nodes), 1)
+    assert strata.weights.mean() == pytest.approx(1.0)
+    ends = -1.0 + np.cumsum(strata.weights) * 2.0 / len(nodes)
+    assert (np.searchsorted(ends, nodes) == np.arange(len(nodes))).all()  # Gauss weights separate the nodes
+    assert (np.searchsorted(ends, strata.points[:, 0]) == np.arange(len(nodes))).all()
+    assert np.mean(strata.weights * strata.points[:, 0] ** 2) == pytest.approx(1 / 3, rel=0.01)
+    assert not np.isin(strata.points, nodes).any()
+
+
+def test_losses_are_the_mean_squares_of_held_out_residuals():
+    problem = zoo("burgers")
+    function = solve(problem, tol=1e-3, rng=0).function
+    losses, ratios = held_out_residuals(problem, function, rng=7, count=50)
+    points = problem.domain.sample(50, rng=np.random.default_rng(7))
+    assert losses == pytest.approx(mean_squares(problem, function, points))
+    assert ratios == held_out_residual(problem, function, rng=7, count=50)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.problem.step_limit import StepLimit
 from rannpde.pde.time.dynamics import DenseJacobian
 from rannpde.pde.time.integrator import TimeIntegrator
-from rannpde.pde.time.radau import RadauCollocation
+from rannpde.pde.time.radau import SLOW_CONVERGENCE, RadauCollocation
 from rannpde.pde.time.tableau import radau_tableau
 
 EPS = np.finfo(float).eps
@@ -188,3 +188,37 @@ def test_blow_up_stops_at_the_last_good_time():
     assert path.end == pytest.approx(1.0, abs=1e-5)
     assert path.reliable == pytest.approx(0.9, abs=1e-5)
     assert path(np.array([0.5]))[0, 0] == pytest.approx(2.0, abs=1e-6)
+
+
+def started(ratio: float) -> RadauCollocation:
+    """A solver of nine stages after one step of length 1 whose next one is ``ratio`` times as long."""
+    solver = RadauCollocation(
+        None, 0.0, np.zeros(2), 100.0, dynamics=ProtheroRobinson(-1.0), tol=1e-6, stages=9, first_step=ratio
+    )
+    solver.t, solver.last_h, solver.series = 1.0, 1.0, np.zeros((2, 10))
+    return solver
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 8.0])
+def test_guess_continues_a_polynomial_and_leaves_out_what_grows(ratio):
+    """Of coefficients 1, 0.1, 1e-8, …, 1e-8 the last ones are noise: continued over eight lengths they would be 1e5."""
+    solver = started(ratio)
+    solver.series[:, 1:] = np.array([1.0, 0.1, *[1e-8] * 7])
+    ahead = 1.0 + 2.0 * ratio * solver.tableau.nodes
+    wanted = (ahead - 1.0) + 0.1 * (1.5 * ahead**2 - 1.5)
+    assert np.abs(solver._guess(ratio) - wanted).max() < 1e-3
+
+
+def test_jacobian_is_renewed_where_its_age_makes_newton_slow():
+    """Computed in the middle of a step, it is eight times as far off in the next: |∫s ds| is 1/8 there and 1 here."""
+    solver = started(1.0)
+    solver.linearised_at, solver.contraction = 0.5, 0.04
+    solver.factors[1.0] = []
+    solver.iterations = solver.fresh_iterations = 5
+    assert 8 * solver.contraction > SLOW_CONVERGENCE > 8 * 0.039
+    assert solver._outdated(1.0)
+    solver.contraction = 0.039
+    assert not solver._outdated(1.0)
+    solver.iterations = 7  # a step of another length needs new factors anyway
+    assert not solver._outdated(1.0)
+    assert solver._outdated(0.9)

@@ -98,7 +98,12 @@ class LinesIterations:
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
         """ESTIMATE: a share of the difference of two iterations, at jumps that are carried along a multiple; at least
         the rounding that all iterations share."""
-        earlier, self.samples = self.samples, SolutionSamples(now)
+        ended, best = now.trajectory.status, self.record.best
+        cut = ended is not None and ended.by_caller
+        if cut and best is not None and now.end < best.end and np.isfinite(self.record.best_estimate):
+            self.difference = np.inf  # the solution before is the answer, and the time is used up
+            return np.inf
+        earlier, self.samples = self.samples, SolutionSamples(now, cut)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
         self.expected = self.difference
         if len(self.differences) > 1 and self.differences[-1] > GAIN * self.differences[-2]:

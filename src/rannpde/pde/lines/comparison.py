@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import sqrt
@@ -16,8 +17,8 @@ from rannpde.pde.residual import field_sizes, root_mean_square
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS
 
-INITIAL_POINTS = 4000
-"""Points of space at which solutions are compared at the first time."""
+COMPARISON_POINTS = 2000
+"""Points of space-time at which solutions are compared where no strata are known; twice as many at the first time."""
 
 
 def fourier_applies(evolution: Evolution) -> bool:
@@ -29,7 +30,7 @@ def fourier_applies(evolution: Evolution) -> bool:
     return set(evolution.problem.periodic) == set(space.names) or (evolution.parities is not None and space.dim > 1)
 
 
-def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
+def check_points(evolution: Evolution, end: float, count: int = COMPARISON_POINTS) -> Array:
     """Fresh points in space-time up to the time reached, where iterations are compared."""
     points = evolution.domain.sample(count, rng=20_071)
     if evolution.domain.space.dim > 1 or fourier_applies(evolution):  # large states are computed once for each time
@@ -39,33 +40,78 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     return points
 
 
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Stratified samples: a fresh point in every cell of a partition of an interval, one time in each of equal parts.
+
+    points (Q, 1); weights (Q,) : lengths of the cells over their mean
+    moments (T,) : shares of the time
+    """
+
+    points: Array
+    weights: Array
+    moments: Array
+
+    @classmethod
+    def of(cls, solution: SpaceTimeSolution, times: int = COMPARISON_POINTS // 10) -> Strata | None:
+        """Cells as long as the weights of the quadrature, each of which holds one of its nodes: as dense as the basis
+        where the solution varies. None but for random features on an interval."""
+        rule = getattr(solution.segments[0].system, "rule", None)
+        if rule is None or rule.points.shape[1] > 1:
+            return None
+        order, rng = np.argsort(rule.points[:, 0]), np.random.default_rng(31)
+        lengths = rule.weights[order]
+        ends = solution.evolution.domain.space.bounds[0, 0] + np.append(0.0, np.cumsum(lengths))
+        points = ends[:-1] + rng.random(len(lengths)) * lengths
+        return cls(points[:, None], lengths / lengths.mean(), (np.arange(times) + rng.random(times)) / times)
+
+
 class SolutionSamples:
     """The values of a solution at the points where iterations are compared, each computed once.
 
-    An iteration is compared with the one before and with the one after, and its initial error is needed as well: with
-    random features, evaluating them at all of these points costs as much as the time integration.
+    An iteration is compared with the one before and with the one after, and its initial error is needed as well. On an
+    interval, points are stratified by the quadrature of the later one: few points see thin layers as well as the basis
+    does, and features are evaluated at one set of them for all times.
+
+    hurried : whether a tenth of the points has to do where there are no strata, since the time of the solve is used up
     """
 
-    def __init__(self, solution: SpaceTimeSolution) -> None:
-        self.solution = solution
-        self._checks: dict[float, Array] = {}
+    def __init__(self, solution: SpaceTimeSolution, hurried: bool = False) -> None:
+        self.solution, self.strata, self.fewer = solution, Strata.of(solution), 10 if hurried else 1
+        self._checks: dict[tuple[float, int, int], Array] = {}
 
     @cached_property
     def initial_points(self) -> Array:
         """Fresh points of space, (M, d)."""
-        return self.solution.evolution.domain.space.sample(INITIAL_POINTS, rng=31)
+        if self.strata is not None:
+            return self.strata.points
+        return self.solution.evolution.domain.space.sample(2 * COMPARISON_POINTS // self.fewer, rng=31)
 
-    @cached_property
-    def initial(self) -> Array:
-        """The fields at the first time, (M, fields)."""
-        points = self.initial_points
-        return self.solution(np.column_stack([np.full(len(points), self.solution.start), points]))
+    def up_to(self, end: float, other: SolutionSamples | None = None) -> Array:
+        """The fields at fresh points of space-time up to a time, (M, fields), those of the other samples if given; rows
+        are weighted so that their root mean squares are those of the fields."""
+        like, start = other or self, self.solution.start
+        strata, key = like.strata, (end, id(like.strata), like.fewer)
+        if key not in self._checks:
+            if strata is None:
+                points = check_points(self.solution.evolution, end, COMPARISON_POINTS // like.fewer)
+                self._checks[key] = self.solution(points)
+            else:
+                values = self.solution.on_grid(start + (end - start) * strata.moments, strata.points)
+                self._checks[key] = _weighted(values, strata).reshape(-1, values.shape[2])
+        return self._checks[key]
 
-    def up_to(self, end: float) -> Array:
-        """The fields at fresh points of space-time up to a time."""
-        if end not in self._checks:
-            self._checks[end] = self.solution(check_points(self.solution.evolution, end))
-        return self._checks[end]
+    def initial(self, other: SolutionSamples | None = None) -> Array:
+        """The fields at the first time, likewise."""
+        like, start = other or self, self.solution.start
+        strata, key = like.strata, (start, id(like.strata), like.fewer)
+        if key not in self._checks:
+            if strata is None:
+                points = like.initial_points
+                self._checks[key] = self.solution(np.column_stack([np.full(len(points), start), points]))
+            else:
+                self._checks[key] = _weighted(self.solution.on_grid(np.array([start]), strata.points)[0], strata)
+        return self._checks[key]
 
     def initial_error(self) -> float:
         """The relative l² error at the first time against the initial values."""
@@ -76,8 +122,9 @@ class SolutionSamples:
             if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure has no initial value
                 continue
             wanted = evolution.initial_values(Component(name, 0), self.initial_points)
+            wanted = wanted if self.strata is None else _weighted(wanted[:, None], self.strata)[:, 0]
             sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
-            gaps.append(root_mean_square(self.initial[:, k] - wanted))
+            gaps.append(root_mean_square(self.initial()[:, k] - wanted))
         return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
 
     def difference(self, before: SolutionSamples) -> float:
@@ -86,8 +133,16 @@ class SolutionSamples:
         if first.broken and not second.broken:
             return np.inf  # an integration that was cut short says nothing of later times
         end = min(first.reliable, second.reliable)
-        difference = _distance(before.up_to(end), self.up_to(end))
-        return max(difference, _persisting(self.initial_error(), difference, _distance(before.initial, self.initial)))
+        difference = _distance(before.up_to(end, self), self.up_to(end))
+        initial = self.initial_error()
+        if initial <= difference:
+            return difference
+        return max(difference, _persisting(initial, difference, _distance(before.initial(self), self.initial())))
+
+
+def _weighted(values: Array, strata: Strata) -> Array:
+    """Values (…, Q, fields) at the points of strata, times the roots of their weights."""
+    return values * np.sqrt(strata.weights)[:, None]
 
 
 def rounding_error(solution: SpaceTimeSolution, limit: StepLimit | None) -> float:

@@ -29,7 +29,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.evolution import Evolution, evolution_form, wall_rows
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import HELD_OUT, held_out_residual, jets_of, loss_integrals, mean_squares
+from rannpde.pde.residual import HELD_OUT, held_out_residuals, jets_of, loss_integrals, mean_squares
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.time.integrator import INTEGRATORS
 from rannpde.rounding import ROUNDED
@@ -292,10 +292,10 @@ def tensor_fits(evolution: Evolution) -> bool:
 
 def _residuals(problem: Problem, solution: SpaceTimeSolution, count: int) -> tuple[dict[str, float], dict[str, float]]:
     """Equation → mean square of its residual at fresh points; name → relative held-out residual of every term."""
+    if solution.whole:
+        return held_out_residuals(problem, solution, count=count)
     points = check_points(solution.evolution, solution.trajectory.reliable, count)
     losses = mean_squares(problem, solution, points)
-    if solution.whole:
-        return losses, held_out_residual(problem, solution, count=count)
     sizes = {}  # nothing is known beyond the last time: residuals are compared with the rates up to there
     for term in problem.interior:
         rates = jets_of(solution, problem.fields, points, [jet for jet in term.expression.jets if jet.index[0]])

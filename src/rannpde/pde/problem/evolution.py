@@ -155,10 +155,10 @@ class Evolution:
         return {c: slice(*ends[k : k + 2]) for k, c in enumerate(self.components)}
 
     def size(self, change: Array, slices: Mapping[Component, slice], scales: Mapping[Component, float]) -> float:
-        """Return the largest change of a component: root mean square over space for orthonormal functions, over its
-        scale."""
+        """Return the largest change of a component, of one (n,) or several (n, s): root mean square over space for
+        orthonormal functions, over its scale."""
         with np.errstate(over="ignore"):  # a trial step of a solution that grows without bounds is rejected as infinite
-            sizes = [float(np.linalg.norm(change[block])) / scales[c] for c, block in slices.items()]
+            sizes = [float(np.square(change[b]).sum(axis=0).max()) ** 0.5 / scales[c] for c, b in slices.items()]
         return max(sizes) / self._root_volume
 
     @cached_property

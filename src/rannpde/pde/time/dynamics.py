@@ -53,7 +53,7 @@ class Dynamics(Protocol):
         ...
 
     def size(self, change: Array) -> float:
-        """A norm of a change of the state (n,), relative to the size of the solution."""
+        """A norm of a change of the state (n,), relative to the size of the solution; the largest of several (n, s)."""
         ...
 
 

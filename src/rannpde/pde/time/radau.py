@@ -27,7 +27,7 @@ from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_fact
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
-from rannpde.pde.tolerance import ALGEBRA_SHARE, GAIN, MUCH_SMALLER, NEARBY, SAME_SOLUTION, TIME_SHARE
+from rannpde.pde.tolerance import GAIN, MUCH_SMALLER, NEARBY, SAME_SOLUTION, TIME_SHARE
 from rannpde.rounding import ROOT_ROUNDED
 
 SAME_STEP = (SAFETY**0.5, 1 / SAFETY)
@@ -70,6 +70,8 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         self.series: Array | None = None
         self.last_h = self.h
         self.contraction = 0.0  # of the last Newton iterations
+        self.iterations = self.fresh_iterations = 0  # of the last step, and of the first one with this Jacobian
+        self.linearised_at = t0
 
     def _first_step(self) -> float:
         """From the sizes of y' and of its change along y' (Hairer, Nørsett & Wanner, II.4), for a method of order s."""
@@ -94,8 +96,6 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
     def _step_impl(self) -> tuple[bool, str | None]:
         fresh = failed = False
         floor = 10 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
-        if self.contraction > SLOW_CONVERGENCE:
-            self.J = None
         while True:
             h = min(self.h, self.max_step, abs(self.t_bound - self.t))
             if h < floor:
@@ -103,11 +103,13 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             rest = abs(self.t_bound - self.t)
             if rest < LAST_STEP * h and rest <= self.max_step:
                 h = rest
-            if self.J is None:
+            if self.J is None or (not failed and self._outdated(h)):
                 self.J, fresh = self._linearised(h), True
                 self.factors.clear()
                 self.njev += 1
             stages, finite = self._newton(h)
+            if fresh:
+                self.fresh_iterations = self.iterations
             if stages is None:
                 failed = True
                 if fresh or not finite:
@@ -125,13 +127,26 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             self._accept(h, stages, series, min(factor, 1.0 if failed else self.control.growth))
             return True, None
 
+    def _outdated(self, h: float) -> bool:
+        """Whether a new Jacobian saves more than it costs.
+
+        Its error grows with the distance in time from where it was computed, and the contraction of Newton's method
+        like the integral of that. Where factorisations are due anyway, it costs about one iteration.
+        """
+        if self.series is None:
+            return False
+        age = abs(self.t - self.linearised_at)
+        growth = _largest_integral(age, age + h) / _largest_integral(age - self.last_h, age)
+        due = self.factors.get(self.direction * h) is None and self.iterations > self.fresh_iterations + 1
+        return due or self.contraction * growth > SLOW_CONVERGENCE
+
     def _linearised(self, h: float) -> JacobianOperator:
         """The Jacobian in the middle of the step that is expected: nowhere in the step is it far off."""
         if self.series is None:
             return self.dynamics.jacobian(self.t, self.y)
         middle = len(self.tableau) // 2
-        time = self.t + self.direction * h * self.tableau.nodes[middle]
-        return self.dynamics.jacobian(time, self.y + self._guess(h)[:, middle])
+        self.linearised_at = self.t + self.direction * h * self.tableau.nodes[middle]
+        return self.dynamics.jacobian(self.linearised_at, self.y + self._guess(h)[:, middle])
 
     def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
         self.y_old, self.series, self.last_h = self.y, series, h
@@ -154,17 +169,18 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         most, rounding, goal = (
             self.control.newton_iterations,
             self.control.rounding,
-            ALGEBRA_SHARE * self.tol,
+            MUCH_SMALLER * self.tol,
         )
         for iteration in range(most):
             checkpoint()
+            self.iterations = iteration + 1
             F = self.dynamics.rates(times, self.y[:, None] + Z)
             self.nfev += len(times)
             if not np.isfinite(F).all():
                 return None, False
             change = self._solve(step, F - (Z @ tableau.derivative.T) / step)
             Z = Z + change
-            size = max(self.dynamics.size(change[:, k]) for k in range(change.shape[1]))
+            size = self.dynamics.size(change)
             if not np.isfinite(size):
                 return None, False
             if iteration:
@@ -183,13 +199,17 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         return None, True
 
     def _guess(self, h: float) -> Array:
-        """The last step's polynomial, continued; zero at first."""
+        """The last step's polynomial, continued; zero at first.
+
+        Far ahead its terms grow with their degree: the series ends with the smallest of them, as asymptotic ones do.
+        """
         if self.series is None:
             return np.zeros((len(self.y), len(self.tableau.nodes)), dtype=self.y.dtype)
-        ahead = 2.0 * (1.0 + self.tableau.nodes * h / self.last_h) - 1.0
-        past = legendre.legvander(np.append(1.0, ahead), self.series.shape[1] - 1)
-        values = self.series @ past.T
-        return values[:, 1:] - values[:, :1]
+        ahead = 1.0 + 2.0 * self.tableau.nodes * h / self.last_h
+        past = legendre.legvander(ahead, self.series.shape[1] - 1) - 1.0  # all are 1 at the end of the last step
+        terms = np.linalg.norm(self.series[:, 1:], axis=0) * past[-1, 1:]
+        count = int(np.argmin(terms)) + 2
+        return self.series[:, :count] @ past[:, :count].T
 
     def _solve(self, step: float, residual: Array) -> Array:
         """ΔZ of the Newton system, in the eigenvectors of A⁻¹; for real y conjugate eigenvalues share one solve."""
@@ -201,15 +221,17 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             self.factors.make_room()
             solvers = self.factors[step] = [self.J.shifted(tableau.shift(k) / step) for k in range(count)]
             self.nlu += count
-        total = np.zeros_like(residual)
+        parts = tableau.dual[:count] @ residual.T
         for k, solve in enumerate(solvers):
-            alone = real and tableau.is_real(k)
-            part = solve(residual @ (tableau.dual[k].real if alone else tableau.dual[k]))
-            change = np.outer(part, tableau.vectors[:, k].real if alone else tableau.vectors[:, k])
-            total += change if alone or not real else 2.0 * change.real
-        return total
+            parts[k] = solve(parts[k].real if real and tableau.is_real(k) else parts[k])
+        return (tableau.real_recombination @ parts).real.T if real else (tableau.vectors @ parts).T
 
     def _dense_output_impl(self) -> DenseOutput:
         assert self.y_old is not None
         assert self.series is not None
         return LegendreStep(self.t_old, self.t, self.y_old, self.series)
+
+
+def _largest_integral(start: float, end: float) -> float:
+    """The largest |∫_start^t s ds| for t up to the end."""
+    return 0.5 * max(abs(end**2 - start**2), start**2 if start < 0 else 0.0)

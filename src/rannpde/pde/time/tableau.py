@@ -12,7 +12,7 @@ and complex conjugate pairs, in each of which ∂_t^k is (λ/h)^k (Hairer & Wann
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre, polynomial
@@ -56,6 +56,12 @@ class RadauTableau:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @cached_property
+    def real_recombination(self) -> Array:
+        """(s, distinct): the real part of its product with transformed values is the real stages."""
+        both = np.where(self.eigenvalues[: self.distinct].imag == 0, 1.0, 2.0)
+        return self.vectors[:, : self.distinct] * both
 
     def is_real(self, number: int) -> bool:
         """Whether that eigenvalue is real."""

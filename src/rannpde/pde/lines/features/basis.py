@@ -30,8 +30,8 @@ from rannpde.network.features import Features
 from rannpde.pde.problem.evolution import Constraint, Evolution, constraints_of
 from rannpde.rounding import ROUNDED
 
-TABLE_BLOCK = 2**22
-"""Entries of a table of features that are computed between two checkpoints: a fraction of a second."""
+TABLE_BLOCK = 2**16
+"""Entries of a table of features that are computed at once: what is made on the way stays in the cache."""
 SVD_FLOPS = (6, 20)
 """Operations of a singular value decomposition with vectors of an m × n matrix: 6 m n² + 20 n³ (Golub & Van Loan,
 8.6)."""

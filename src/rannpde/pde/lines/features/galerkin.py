@@ -20,7 +20,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import require
 from rannpde.network.export import one_layer
 from rannpde.network.network import pack_features
-from rannpde.pde.lines.features.basis import FeatureBasis, build_basis, feature_table
+from rannpde.pde.lines.features.basis import FeatureBasis, Rule, build_basis, feature_table
 from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, constraints_of
 from rannpde.pde.statement.expression import Jet
@@ -75,6 +75,11 @@ class Galerkin:
             tests[name] = [np.ascontiguousarray(matrix.T) for matrix in matrices]
         return tests
 
+    @cached_property
+    def _all_nodes(self) -> Array:
+        """(Q + B, d, 1): nodes inside and on the boundary, for all times."""
+        return self.rule.nodes[:, :, None]
+
     def initial_state(self) -> Array:
         """z at the first time (n,)."""
         state = np.empty(self.unknowns)
@@ -87,20 +92,28 @@ class Galerkin:
         """Largest change of a component, root mean square over space, relative to its scale."""
         return self.evolution.size(change, self.slices, self.scales)
 
+    @cached_property
+    def _stacks(self) -> dict[Component, tuple[list[Jet], Array]]:
+        """Component → the derivatives of it that the rates need, and [basis, lifting] at all nodes for one after the
+        other: one product gives all of them."""
+        jets: dict[Component, list[Jet]] = {}
+        for jet in self.evolution.jets:
+            jets.setdefault(Component.of(jet), []).append(jet)
+        return {
+            component: (own, np.concatenate([np.hstack(self.bases[jet.field].values(jet.index[1:])) for jet in own]))
+            for component, own in jets.items()
+        }
+
     def jet_values(self, times: Array, states: Array) -> dict[Jet, Array]:
         """(Q + B, s): every derivative that the rates need, at s times with states (n, s)."""
         values_of: dict[Jet, Array] = {}
-        parts: dict[Component, tuple[Array, Array]] = {}
-        for jet in self.evolution.jets:
-            component, basis = Component.of(jet), self.bases[jet.field]
-            if component not in parts:
-                data = basis.data(times, component.level)
-                parts[component] = basis.coefficients(states[self.slices[component]], data), data
-            coefficients, data = parts[component]
-            values, lifting = basis.values(jet.index[1:])
-            values_of[jet] = _product(values, coefficients)
-            if len(data):
-                values_of[jet] += lifting @ data
+        for component, (jets, stack) in self._stacks.items():
+            basis = self.bases[component.field]
+            data = basis.data(times, component.level)
+            coefficients = basis.coefficients(states[self.slices[component]], data)
+            values = _product(stack, np.concatenate([coefficients, data]) if len(data) else coefficients)
+            rows = len(self._all_nodes)
+            values_of |= {jet: values[k * rows : (k + 1) * rows] for k, jet in enumerate(jets)}
         return values_of
 
     def rates(self, times: Array, states: Array) -> Array:
@@ -169,9 +182,14 @@ class Galerkin:
         return self.columns
 
     @property
+    def rule(self) -> Rule:
+        """The quadrature, which all fields share."""
+        return next(iter(self.bases.values())).rule
+
+    @property
     def nodes(self) -> Array:
         """The quadrature nodes inside, (Q, d)."""
-        return next(iter(self.bases.values())).rule.points
+        return self.rule.points
 
     @property
     def basis_kind(self) -> str:
@@ -268,8 +286,8 @@ class Galerkin:
 
     def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
         """Values of all symbols of the rates at the nodes."""
-        nodes, jets = next(iter(self.bases.values())).rule.nodes, self.jet_values(times, states)
-        known = self.evolution.known(times[None, :], nodes[:, :, None])
+        jets = self.jet_values(times, states)
+        known = self.evolution.known(times[None, :], self._all_nodes)
         return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
 
 

@@ -109,7 +109,8 @@ class FourierSystem:
 
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
-        return float((self.modes.norms(self._tables(change)) / self._scales).max())
+        columns = change.T if change.ndim > 1 else change[None]
+        return max(float((self.modes.norms(self._tables(one)) / self._scales).max()) for one in columns)
 
     @cached_property
     def _scales(self) -> Array:

@@ -155,7 +155,7 @@ class StokesModes:
         """Root mean square of all fields together, over the size of the smallest that counts."""
         sizes = [self.system.scales[Component(name, 0)] for name in self.velocities]
         scale = max(min(sizes), MUCH_SMALLER * max(sizes))
-        return float(np.linalg.norm(change)) / (scale * self.system.evolution.domain.space.volume**0.5)
+        return float(np.linalg.norm(change, axis=0).max()) / (scale * self.system.evolution.domain.space.volume**0.5)
 
     def rates(self, times: Array, states: Array) -> Array:
         """y' (m, s)."""
