@@ -1,10 +1,14 @@
 """The method of cells on problems with known solutions, layers, corners, and problems without one solution."""
 
+import warnings
+from time import process_time
+
 import numpy as np
 import pytest
 
 import rannpde as rp
-from draws import some
+from draws import draws, some
+from rannpde.pde.budget import timed_by
 from rannpde.pde.monitor import Status
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
@@ -225,3 +229,19 @@ def test_units_of_a_statement_do_not_matter():
         assert max(solution.errors().values()) < 1e-10
         told.append([(one.width, one.degree) for one in solution.history.iterations])
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("seed", range(draws(1, 6)))
+def test_backward_diffusion_is_not_called_converged_with_another_solution(seed):
+    """Finer cells resolve modes that grow faster: residuals fall, and errors do not."""
+    rng = np.random.default_rng([89, seed])
+    end, tol = (0.275, 5.6e-7) if seed == 0 else (float(rng.uniform(0.15, 0.3)), float(10.0 ** -rng.uniform(3, 8)))
+    backward = problem(
+        "u_t = -u_xx", rp.SpaceTime(t=(0, end), x=(0, 1)), {"t=0": "u = sin(2*pi*x)", "around": rp.Periodic("x")},
+        {"u": "exp(4*pi**2*t)*sin(2*pi*x)"},
+    )  # fmt: skip
+    with timed_by(process_time), warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        solution = rp.solve(backward, tol=tol, method="cells", rng=832 + seed, seconds=4)
+    error = solution.errors()["u"]
+    assert error < tol if solution.converged else error < 10 * solution.estimate

@@ -51,7 +51,7 @@ from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
-from rannpde.pde.tolerance import SAME_SOLUTION
+from rannpde.pde.tolerance import ILL_POSED_RATIO, SAME_SOLUTION
 
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
@@ -239,8 +239,8 @@ class CellsLoop:
         if not self.agree:
             return estimate
         self.defect = self._defect(now)
-        if self.problem.incomplete:
-            # without all conditions, what is left in the equations grows unchecked
+        if self.problem.incomplete or self.stability > ILL_POSED_RATIO:
+            # without all conditions, or backwards in time, what is left in the equations grows unchecked
             estimate = max(estimate, self.stability * max(whole, self._rounding))
             self.agree = estimate <= self.tol or not self.stability <= MOST_AMPLIFICATION
         return self.defect if self.defect > self.tol else estimate
