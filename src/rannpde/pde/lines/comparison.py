@@ -42,20 +42,22 @@ def check_points(evolution: Evolution, end: float, count: int = COMPARISON_POINT
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Stratified samples: a fresh point in every cell of a partition of an interval, one time in each of equal parts.
+    """Stratified samples: a fresh point in every cell of a partition of an interval, and one of the time.
 
-    points (Q, 1); weights (Q,) : lengths of the cells over their mean
-    moments (T,) : shares of the time
+    points (Q, 1), moments (T,) : of space, and shares of the time; weights (Q,), shares (T,) : lengths of the cells of
+    both partitions over their means
     """
 
     points: Array
     weights: Array
     moments: Array
+    shares: Array
 
     @classmethod
     def of(cls, solution: SpaceTimeSolution, times: int = COMPARISON_POINTS // 10) -> Strata | None:
         """Cells as long as the weights of the quadrature, each of which holds one of its nodes: as dense as the basis
-        where the solution varies. None but for random features on an interval."""
+        where the solution varies. Times lie between steps, where these are short, or between equal parts. None but for
+        random features on an interval."""
         rule = getattr(solution.segments[0].system, "rule", None)
         if rule is None or rule.points.shape[1] > 1:
             return None
@@ -63,7 +65,12 @@ class Strata:
         lengths = rule.weights[order]
         ends = solution.evolution.domain.space.bounds[0, 0] + np.append(0.0, np.cumsum(lengths))
         points = ends[:-1] + rng.random(len(lengths)) * lengths
-        return cls(points[:, None], lengths / lengths.mean(), (np.arange(times) + rng.random(times)) / times)
+        steps = np.array(solution.trajectory.times)
+        steps = (steps[:: 1 + len(steps) // times] - steps[0]) / (steps[-1] - steps[0])
+        partition = np.union1d(np.linspace(0.0, 1.0, times + 1), steps)
+        shares = np.diff(partition)
+        moments = partition[:-1] + rng.random(len(shares)) * shares
+        return cls(points[:, None], lengths / lengths.mean(), moments, shares / shares.mean())
 
 
 class SolutionSamples:
@@ -98,7 +105,8 @@ class SolutionSamples:
                 self._checks[key] = self.solution(points)
             else:
                 values = self.solution.on_grid(start + (end - start) * strata.moments, strata.points)
-                self._checks[key] = _weighted(values, strata).reshape(-1, values.shape[2])
+                values = np.sqrt(strata.shares)[:, None, None] * _weighted(values, strata)
+                self._checks[key] = values.reshape(-1, values.shape[2])
         return self._checks[key]
 
     def initial(self, other: SolutionSamples | None = None) -> Array:
