@@ -72,7 +72,7 @@ class CellsEstimator:
         # one of these differences may be small by chance
         change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        gain = max(gain * self._growth_of_stability(), self._change_over_the_one_before())
+        gain = gain * self._growth_of_stability() if self._differences_fall() else 1.0
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         # near rounding, residuals say nothing about errors
         return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor), self._predicted_change())
@@ -112,10 +112,9 @@ class CellsEstimator:
         fallen = self.residuals[-2] / max(self.residuals[-3], 1e-300)
         return max(1.0, self.iterations[-1].difference / before / max(fallen, 1e-300))
 
-    def _change_over_the_one_before(self) -> float:
-        """Return the ratio of the last two differences, 0 where there is only one: no error falls faster than these."""
-        before = self.iterations[-2].difference
-        return self.iterations[-1].difference / before if np.isfinite(before) and before > 0 else 0.0
+    def _differences_fall(self) -> bool:
+        """Return whether the last difference is smaller than the one before; also where there is no such."""
+        return self.iterations[-1].difference < self.iterations[-2].difference
 
     def _predicted_change(self) -> float:
         """Return the difference before the last one, reduced as much as the residual since; 0 where it is not known.
