@@ -51,6 +51,7 @@ def test_a_peer_that_fails_says_its_last_word():
     assert (row.outcome, row.message) == ("crashed", "no message")
 
 
+@pytest.mark.slow
 def test_ours_is_one_of_the_rows_and_is_kept(tmp_path):
     lines = list(run_peers(["square"], tmp_path, python="/no/such/python", seconds=60.0))
     ours = next(line for line in lines if "| rannpde |" in line)

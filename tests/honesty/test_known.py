@@ -246,6 +246,7 @@ def test_a_root_that_no_step_leaves_is_refused():
         solved(problem, 1e-3, seconds=30)
 
 
+@pytest.mark.slow
 def test_a_square_wave_knows_that_it_is_not_resolved():
     """Its error falls like the root of the width: no tolerance is kept, but the estimate is."""
     exact = {"u": lambda z: np.abs((z[:, 1] - z[:, 0]) % 1 - 0.3) < 0.1}

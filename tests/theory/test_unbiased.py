@@ -190,6 +190,7 @@ def test_optimal_law_beats_the_best_heavy_tails(name, p):
     assert variance + best.size(domain) ** 2 < 1.05 * float(law.normaliser) ** 2
 
 
+@pytest.mark.slow
 def test_optimal_law_is_sampled_from_its_density():
     """E_π*[f/π*] = ∫ f for a normal density f of (w, b): a test of draws and density together, 4 standard errors."""
     law = optimal("tanh")

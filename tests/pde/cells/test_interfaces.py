@@ -75,7 +75,7 @@ def test_interfaces_of_all_kinds(name):
     solved(made(*PROBLEMS[name]), 1e-7)
 
 
-@pytest.mark.parametrize("level", ["z - 0.1", "x + z/2 - 0.1"])
+@pytest.mark.parametrize("level", some(["x + z/2 - 0.1", "z - 0.1"], 1))
 def test_an_interface_in_space(level):
     solved(made(level, "cos(x - y + z)", 20, 1, CUBE), 1e-4)
 

@@ -61,6 +61,7 @@ def test_a_hole_has_its_own_condition():
     assert lengths[near].mean() < lengths[~near].mean()  # cells shrink towards the small circle
 
 
+@pytest.mark.slow
 def test_a_reentrant_corner_is_graded():
     """r^(2/3) sin(2θ/3) on an L: no polynomial follows it, but cells that shrink by four do."""
     corner = SQUARE.translated(-0.5, -0.5).scaled(2) - rp.Box(x=(0, 1), y=(-1, 0))

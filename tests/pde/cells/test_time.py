@@ -217,6 +217,7 @@ def test_a_wave() -> None:
     assert np.allclose(solution.derivative(points, (2, 0, 0)), exact.derivative(points, (2, 0, 0))[:, 0], atol=5e-2)
 
 
+@pytest.mark.slow
 def test_a_condition_that_is_not_linear() -> None:
     """Radiation through the sides: dn(u) = u⁴ + what the exact solution leaves."""
     exact = "1 + exp(-t)*(x + y^2)/4"

@@ -96,6 +96,7 @@ def test_a_family_is_saved_and_loaded(family, tmp_path):
     assert again.history == family.history
 
 
+@pytest.mark.slow
 def test_pictures_and_pages(family, loads, tmp_path):
     for number, one in enumerate((family, loads)):
         path = tmp_path / f"{number}.png"
@@ -143,7 +144,7 @@ def test_neighbours(number, lower, upper, scale, tol):
     assert worst <= tol
 
 
-@pytest.mark.parametrize(("lower", "upper"), [(1.0, 5.0), (2.9, 3.4)])
+@pytest.mark.parametrize(("lower", "upper"), some([(2.9, 3.4), (1.0, 5.0)], 1))
 def test_a_resonance_in_the_range_ends_not_converged(lower, upper):
     problem = rp.Problem(
         "u_xx + k**2*u = 1", rp.Interval(0, 1), {"boundary": "u = 0"}, parameters={"k": rp.Range(lower, upper)}
@@ -207,6 +208,7 @@ def test_ranges_in_files():
         from_table(to_table(problem) | {"parameters": {"k": {"range": [2, 1]}}})
 
 
+@pytest.mark.slow
 def test_the_command_line_solves_a_family(tmp_path):
     text = """
 equations = "-u_xx = a"

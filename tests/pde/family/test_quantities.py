@@ -205,6 +205,7 @@ def test_quantities_of_a_family():
         family.output("drag")
 
 
+@pytest.mark.slow
 def test_outputs_of_the_problem(tmp_path):
     problem = rp.Problem(
         "-u_xx = a", rp.Interval(0, 1), {"boundary": "u = 0"}, parameters={"a": rp.Range(1, 4)},

@@ -316,6 +316,7 @@ def test_marches_on_shapes_have_sensitivities(disc):
     np.testing.assert_allclose(found, wanted, atol=1e-3 * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_an_evolution_on_a_shape_is_identified_and_kept(disc, tmp_path):
     solution = rp.solve(disc, tol=1e-4)
     one = solution.parameters["k"]

@@ -457,6 +457,7 @@ def test_what_products_cannot_do_stays_with_ridges():
         solve(zoo("heat", dim=2), method=Lines(integrator="BDF"))
 
 
+@pytest.mark.slow
 def test_boundary_values_that_jump_in_a_corner_are_not_called_solved():
     with pytest.warns(UserWarning, match="corner"):
         problem = Problem(

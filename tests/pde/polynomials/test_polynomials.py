@@ -400,6 +400,7 @@ def test_time_limit_gives_back_what_there_is():
         assert not rp.solve(problem, tol=1e-10, seconds=0.5).converged
 
 
+@pytest.mark.slow
 def test_a_rate_of_a_delay_equation_is_identified():
     times = np.linspace(0.2, 2.5, 12)[:, None]
     truth = rp.solve(rp.Problem("u_t = -0.8*u(t - 1)", rp.Box(t=(0, 3)), {"t <= 0": "u = 1"}), tol=1e-8)

@@ -174,6 +174,7 @@ def test_what_eigenfunctions_do_not_suit_is_left_to_others():
     assert rp.solve(short, tol=1e-6, method="trefftz").method.name == "trefftz"
 
 
+@pytest.mark.slow
 def test_incompatible_values_are_not_called_converged():
     """u = 0.1 at the start meets u = 0 on a wall: coefficients decay like 1/k."""
     domain = rp.SpaceTime(t=(0, 1), x=(0, 1))

@@ -291,8 +291,12 @@ def test_cells_fill_a_shape_and_crowd_at_its_reentrant_corner():
 
 @pytest.mark.parametrize(
     "shape",
-    [l_shape(0.6, 0.3), rp.Box(x=(0, 1), y=(0, 1)) - rp.Box(x=(0.3, 0.55), y=(0.4, 0.7))],
-    ids=["l", "hole"],
+    [
+        pytest.param(l_shape(0.6, 0.3), id="l"),
+        pytest.param(
+            rp.Box(x=(0, 1), y=(0, 1)) - rp.Box(x=(0.3, 0.55), y=(0.4, 0.7)), id="hole", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_waves_on_shapes_made_of_boxes(shape):
     k, tol = 18.0, 1e-3

@@ -193,6 +193,7 @@ def test_a_prism_with_a_re_entrant_edge(scale, shift):
     assert np.linalg.norm(solution(points) - truth) < 1e-3 * np.linalg.norm(truth)
 
 
+@pytest.mark.slow
 def test_the_tip_of_a_bar_in_space():
     discretisation = discretised(bar())
     state = discretisation.solve(WeakResolution(discretisation.first().tree, 6))

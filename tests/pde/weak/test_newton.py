@@ -191,6 +191,7 @@ def test_the_corner_of_an_l_is_solved_in_weak_form_by_default():
     assert np.linalg.norm(solution(points) - finer(points)) <= 1e-3 * np.linalg.norm(finer(points))
 
 
+@pytest.mark.slow
 def test_a_single_cell_in_space():
     exact = "sin(x + y)*exp(0.5*z)"
     box = rp.Box(x=(0, 1), y=(0, 1), z=(0, 0.7))

@@ -59,6 +59,7 @@ def test_the_end_of_a_crack_in_any_units(place, lips):
         assert solution.history.bound < 0.05
 
 
+@pytest.mark.slow
 def test_lips_may_have_conditions_of_their_own_and_mirrored_problems_agree():
     """-Δu = 1 about a slit: one lip held, the other free. What is mirrored in the slit is the mirrored solution."""
     box, rest = rp.Box(x=(-1, 1), y=(-1, 1)), {"rest": On("boundary", "u = 0")}

@@ -101,7 +101,7 @@ HARMONIC = "exp(x)*cos(y) + log(sqrt((x - 0.31)**2 + (y - 0.27)**2))"
 HOLE_FLUX = "-1/0.12 - (x - 0.31)/0.12*exp(x)*cos(y) + (y - 0.27)/0.12*exp(x)*sin(y)"
 
 
-@pytest.mark.parametrize("hole", [f"u = {HARMONIC}", f"dn(u) + 2*u = {HOLE_FLUX} + 2*({HARMONIC})"])
+@pytest.mark.parametrize("hole", some([f"dn(u) + 2*u = {HOLE_FLUX} + 2*({HARMONIC})", f"u = {HARMONIC}"], 1))
 def test_a_plate_with_a_hole(hole):
     plate = rp.Box(x=(0, 0.7), y=(0, 0.6)) - rp.Ball((0.31, 0.27), 0.12, name="hole")
     conditions = {"rim": On("boundary except hole", f"u = {HARMONIC}"), "hole": On("hole", hole)}
