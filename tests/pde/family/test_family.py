@@ -1,6 +1,7 @@
 """Families of solutions: right for every value of the parameters, or honestly not converged."""
 
 import warnings
+from time import process_time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import rannpde as rp
 from draws import some
 from helpers import inked
 from rannpde.cli import build
+from rannpde.pde.budget import timed_by
 from rannpde.pde.problem.toml import from_table, to_table
 
 POINTS = np.random.default_rng(5).uniform((0, 0), (0.3, 1), (200, 2))
@@ -156,7 +158,7 @@ def test_a_resonance_in_the_range_ends_not_converged(lower, upper):
 
 
 def test_a_budget_is_kept_and_told():
-    with pytest.warns(rp.ConvergenceWarning, match="time allowed"):
+    with pytest.warns(rp.ConvergenceWarning, match="time allowed"), timed_by(process_time):
         family = rp.solve(heat(0.001, 1.0), tol=1e-10, seconds=0.4)
     assert family.status is rp.Status.BUDGET
     assert family.estimate > family.errors()["u"]

@@ -12,6 +12,7 @@ import rannpde as rp
 from draws import some
 from rannpde import On
 from rannpde.errors import InputError
+from rannpde.pde.budget import timed_by
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import weak_formulation
@@ -215,7 +216,7 @@ def test_functions_are_those_of_the_network():
 
 
 def test_time_is_kept_and_what_was_found_comes_back():
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), timed_by(process_time):
         warnings.simplefilter("ignore", rp.ConvergenceWarning)
         solution = rp.solve(motz(), tol=1e-12, seconds=3.0, method="weak")  # the first iteration takes 0.4
     assert not solution.converged
