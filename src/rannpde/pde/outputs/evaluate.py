@@ -272,11 +272,7 @@ def _read(comparison: SolutionPair, statement: Any) -> OutputExpression:
 
 
 def _jet_expression(jet: Any, words: Any) -> OutputExpression:
-    field = words.field_function(jet.field)
-    source = field
-    for symbol, order in zip(words.symbols, jet.index, strict=True):
-        source = source.diff(symbol, order) if order else source
-    return read_output(source, words)
+    return read_output(words.derivative(jet.field, jet.index), words)
 
 
 def _series(comparison: SolutionPair, t: Any, at: Callable[[float | None], Quantity]) -> Quantity:

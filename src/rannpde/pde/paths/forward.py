@@ -67,9 +67,7 @@ class PathsAtNode:
     tilt: Array | None
 
 
-def paths_at_node(
-    model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array, tilted: bool = True
-) -> PathsAtNode:
+def paths_at_node(model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array) -> PathsAtNode:
     """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
     form, nodes = model.form, model.grid.nodes
     s, slopes = float(nodes[n]), model.form.source.has("gradient")
@@ -83,7 +81,7 @@ def paths_at_node(
     point, slope = own.features.point, own.gradient if slopes else None
     source = linearised(form, s, point, own.value, slope)
     normals, tilt = draws.normals(n), None
-    if tilted and source.by_gradient is not None:
+    if source.by_gradient is not None:
         tilt = bounded_tilt(process.pull(s, point, source.by_gradient), h)
         parts = normals.shape[1] // process.dim
         normals = normals + np.tile(tilt, parts) * np.sqrt(h / parts)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import sympy
@@ -197,8 +197,8 @@ def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[t
         rest = form.source.source
         for jet, coefficient in _second_order(form.source):
             _require_smooth(name, coefficient)
-            first, last = _axes(jet)
-            inner = _derivative(jet.field, first, vocabulary)
+            first, last = jet.axes
+            inner = sympy.Derivative(vocabulary.field_function(jet.field), vocabulary.symbols[first])
             coordinate = vocabulary.coordinates[last]
             symbol = coordinate_symbol(coordinate)
             sources[coordinate] = sources.get(coordinate, sympy.Integer(0)) + coefficient * inner
@@ -250,14 +250,3 @@ def _require_smooth(name: str, coefficient: sympy.Expr) -> None:
         raise NoDivergenceForm(f"a coefficient of equation {name!r} jumps outside of a divergence")
     if coefficient.has(AppliedUndef):
         raise NoDivergenceForm(f"a coefficient of equation {name!r} is a function without a formula")
-
-
-def _axes(jet: Jet) -> tuple[int, int]:
-    """The two axes of a second derivative, the lower one first."""
-    axes = [axis for axis, order in enumerate(jet.index) for _ in range(order)]
-    return axes[0], axes[1]
-
-
-def _derivative(field: str, axis: int, vocabulary: Vocabulary) -> sympy.Expr:
-    function: Any = vocabulary.field_function(field)
-    return sympy.Derivative(function, vocabulary.symbols[axis])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError, is_real, positive_number, require
+from rannpde.errors import InputError, is_real, positive_number, require, whole_number
 from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
@@ -73,8 +73,7 @@ def continuation(
     for name, value in (("start", start), ("stop", stop)):
         require(is_real(value) and bool(np.isfinite(value)), name, value, "a finite number")
     require(start != stop, "stop", stop, f"another number than start, {start}")
-    whole = isinstance(branches, int) and not isinstance(branches, bool) and branches >= 0
-    require(whole, "branches", branches, "a whole number ≥ 0")
+    whole_number("branches", branches)
     tol = max(positive_number("tol", tol), 1e-12)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
