@@ -282,11 +282,11 @@ class Solution(EndedSolve):
         return axes | fields
 
     def to_xarray(self, grid: Grid = 64) -> xarray.Dataset:
-        """The same as an xarray.Dataset, where xarray is installed; ``grid={"t": [0.1, 0.2], "x": 200}`` chooses."""
+        """Values on a grid as an xarray.Dataset, if that is installed; ``grid={"t": [0.1, 0.2], "x": 200}`` chooses."""
         return as_xarray(self, grid)
 
     def to_dataframe(self, grid: Grid = 64) -> pandas.DataFrame:
-        """The same as a pandas.DataFrame, a row for each point inside the domain, where pandas is installed."""
+        """Values on a grid as a pandas.DataFrame, a row for each point inside the domain, where pandas is installed."""
         return as_dataframe(self, grid)
 
     def to_pyvista(self, resolution: int = 64, time: float | None = None) -> pyvista.UnstructuredGrid:

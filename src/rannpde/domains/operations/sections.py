@@ -1,4 +1,4 @@
-"""Sections of sets in space: by planes, for Gauss rules slice by slice, and by surfaces, for what counts of these."""
+"""Sections of sets in space: by planes, for Gauss rules slice by slice, and by surfaces that bound them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class FamilyHistory:
         return lines
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The history as data that JSON can hold."""
         return {
             "names": list(self.names),
             "iterations": [[one.solves, one.estimate, list(one.levels)] for one in self.iterations],

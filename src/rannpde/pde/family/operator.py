@@ -30,7 +30,8 @@ from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE, SAME_SOLUTION
 ENERGY = PILOT_TOLERANCE**2
 """Share of the variance of the outputs that their coefficients may leave out: the square of an error."""
 INPUT_ENERGY = SAME_SOLUTION**2
-"""The same of the inputs: inputs that differ by less than SAME_SOLUTION count as the same."""
+"""Share of the variance of the inputs that their coefficients may leave out: inputs that differ by less than
+SAME_SOLUTION count as the same."""
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3

@@ -63,7 +63,7 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
 
 
 def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = None) -> Quantity:
-    """The same of a solution; a second one is solved only where the answer needs it."""
+    """∫ of an expression of a solution; a second solution is computed only where the bound needs it."""
     if t is None:
         force = _force(solution, statement, on)
     else:

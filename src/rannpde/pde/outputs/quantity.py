@@ -111,7 +111,7 @@ class Quantity:
     # ------------------------------------------------------------------------------------------------ files
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The quantity as data that JSON can hold."""
         table: dict[str, Any] = {
             "value": _plain(self.value),
             "bound": _plain(self.bound),

@@ -230,8 +230,9 @@ def _scores(first: PathsAtNode, pair: StepPair, h: float, rule: Array) -> tuple[
 
 
 def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSums:
-    """The same for Euler's steps: extrapolated from twice the number of substeps on the same Brownian paths, of which
-    half the extrapolation counts as an error in time, which is a third of what is given back, as for the other parts.
+    """Sums over fresh paths of Euler's steps, extrapolated from twice as many substeps on the same Brownian paths.
+
+    Half the extrapolation counts as an error in time, which is a third of what is given back, as for the other parts.
     """
     process = model.process
     assert isinstance(process, EulerProcess)

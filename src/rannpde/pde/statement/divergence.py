@@ -223,7 +223,7 @@ def _second_order(expression: Expression) -> list[tuple[Jet, sympy.Expr]]:
 
 
 def _without_second(expression: Expression) -> Expression:
-    """The same without second derivatives, whose coefficients cancel but for the order of their terms."""
+    """The expression without second derivatives, whose coefficients cancel but for the order of their terms."""
     second = {symbol: sympy.Integer(0) for symbol, jet in expression.symbols.items() if jet.order == 2}
     symbols = {symbol: jet for symbol, jet in expression.symbols.items() if jet.order < 2}
     formula = expression.formula.xreplace(second)

@@ -74,7 +74,7 @@ class CellTrajectory:
         return values
 
     def _block(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """The same at a bounded number of points, all of which lie in the time that is known."""
+        """Return several derivatives at a bounded number of points, all of which lie in the time that is known."""
         step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
         home = self.cells.cells_at(points[:, 1:])
         lower, upper = np.moveaxis(self.cells.boxes[home], 2, 0)

@@ -329,7 +329,7 @@ class _Run:
         return complex(turning[np.abs(turning.real).argmin()]) if len(turning) else None
 
     def _pair(self, follower: Follower, state: BranchState) -> complex:
-        """The same; NoConvergence where there is none."""
+        """The complex rate nearest to the imaginary axis; NoConvergence where there is none."""
         pair = self._turning(follower, state)
         if pair is None:
             raise NoConvergence

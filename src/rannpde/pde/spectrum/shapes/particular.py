@@ -53,8 +53,8 @@ class RefinedModes:
     networks: tuple[TrefftzNetwork | None, ...]
 
     def result(self, rough: EigenResult, clamped: bool) -> EigenResult:
-        """The same in the order in which they are wanted; constants, and how they were counted, are those of a rough
-        solution."""
+        """Eigenvalues in the order in which they are wanted; constants, and how eigenvalues were counted, come from a
+        rough solution."""
         functions = [
             old if new is None else (new, None) for old, new in zip(rough.functions, self.networks, strict=True)
         ]
