@@ -160,11 +160,6 @@ class PiecewiseTensor:
         return self.space.dim
 
     @property
-    def edges(self) -> tuple[Array, ...]:
-        """Where cells end, along each coordinate."""
-        return self.space.edges
-
-    @property
     def roots(self) -> tuple[tuple[float, ...], int]:
         """The edges at which fields are smooth in a root of the distance, and the power of z that makes them so."""
         return self.space.all_roots

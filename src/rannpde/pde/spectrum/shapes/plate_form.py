@@ -38,11 +38,6 @@ class ShapePlate:
     def equation(self) -> LinearTerm:
         return self.pencil.equations[0]
 
-    @property
-    def supported(self) -> bool:
-        """Whether u = 0 and Δu = 0 on the whole boundary."""
-        return set(self.kinds) == {0, 2}
-
 
 def is_plate(pencil: Pencil) -> bool:
     """Whether a problem has one equation of fourth order in the plane."""
