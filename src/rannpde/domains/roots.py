@@ -34,7 +34,7 @@ def bracketed_roots(
     """Roots (M,) between ``low`` and ``high``: Newton's method within brackets, halved wherever it would leave them.
 
     both : values and slopes (M,) at coordinates (M,), of another sign at ``high`` than at ``low``
-    start : where to begin; rising (M,) : whether the values rise; accuracy : of the roots
+    start : where to begin; rising (M,) : whether the values rise; accuracy : error of the roots that is allowed
 
     >>> roots = bracketed_roots(lambda x: (x**2 - 2, 2 * x), *np.array([[0.0], [2.0], [1.0]]), np.array([True]), 1e-15)
     >>> bool(abs(roots[0] - 2**0.5) < 1e-15)

@@ -57,11 +57,11 @@ class Border(ABC):
 
     @abstractmethod
     def within(self, bounds: Array) -> Border:
-        """What of it lies in a box."""
+        """The part of it that lies in a box."""
 
     @abstractmethod
     def where(self, condition: PointCondition) -> Border:
-        """What of it lies where a condition on points holds."""
+        """The part of it where a condition on points holds."""
 
     def offset(self, points: Array) -> Array:
         """How far points (M, n) are from its charts, (M,)."""

@@ -44,7 +44,7 @@ def integrate_patches(
     noise : the column of a function whose integral over a panel says what the others are uncertain by: panels on which
         the rules differ by less are not halved
 
-    tolerance : of the sum of absolute errors, from the present values (C,) of the integrals
+    tolerance : from the present values (C,) of the integrals, the sum of absolute errors that is allowed
     nodes : Gauss nodes along each parameter of a panel; budget : points at most
 
     >>> from rannpde.domains.quadrature.patches import BoxPatches

@@ -11,7 +11,8 @@ from rannpde.pde.family.adaptive import Refinement
 
 @dataclass(frozen=True)
 class FamilyHistory:
-    """names : of the parameters; iterations : of the adaptive loop; checks : values of the parameters, the error there.
+    """names : names of the parameters; iterations : rows of the adaptive loop; checks : values of the parameters, the
+    error there.
 
     slowest : seconds of the slowest solve; table : whether queries read a table of values
     """

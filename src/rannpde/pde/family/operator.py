@@ -51,9 +51,9 @@ class Operator:
     """An operator between functions on grids: ``operator(inputs)`` for inputs (N, m) gives outputs (N, M).
 
     centre, basis : mean (m,) of the inputs and their principal directions (m, r); on a periodic grid Fourier modes
-    slopes, offsets : of the features cos(z·slopes + offsets), (r, width) and (width,)
+    slopes, offsets : weights and phases of the features cos(z·slopes + offsets), (r, width) and (width,)
     weights : (1 + r + width, k), of the constant, the coefficients and the features
-    mean, directions : of the outputs, (M,) and (k, M); empty on a periodic grid
+    mean, directions : mean and principal directions of the outputs, (M,) and (k, M); empty on a periodic grid
     periodic : whether it commutes with shifts; held_out : mean relative error on examples that took no part at all
     """
 

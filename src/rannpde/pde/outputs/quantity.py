@@ -18,11 +18,11 @@ class Quantity:
     """A value, or an array of values, with a bound of its error. ``float(quantity)`` is its value.
 
     value : the number, or an array of numbers such as a time series
-    bound : of |value - exact|, of the same shape; infinite where nothing is known
+    bound : bound of |value - exact|, of the same shape; infinite where nothing is known
     converged : whether the solutions behind the bound converged, and the integrals too
     how : what the bound rests on, in words
     location : where an extremum is, as a row of coordinates; empty elsewhere
-    times : of a time series, (N,); None elsewhere
+    times : times (N,) of a time series; None elsewhere
 
     Sums, differences, products and quotients carry their bounds with them, as if all errors had the worst signs:
 

@@ -41,7 +41,7 @@ class PathSums:
         trapezoidal rule, whose noise the martingale increments explain
     score, score_in_time (M, d) : what the gradient at the start is the mean of, before it is turned into one, and what
         a step of twice the length changes in it
-    mean_square : of u along the paths
+    mean_square : mean square of u along the paths
     """
 
     value: Array

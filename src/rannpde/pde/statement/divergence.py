@@ -55,7 +55,7 @@ class EllipticCoefficients:
 class SecondOrderSystem(ABC):
     """A system of second order in divergence form, the equations in the order of the fields they belong to.
 
-    names : of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
+    names : names of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
     fluxes : by equation, by coordinate, of at most first order; rests : by equation, all other terms
     """
 
@@ -173,7 +173,7 @@ class DivergenceSystem(SecondOrderSystem):
 def divergence_system(expressions: Mapping[str, Expression], vocabulary: Vocabulary, bounds: Array) -> DivergenceSystem:
     """The system in divergence form; NoDivergenceForm, with the reason, where it has none.
 
-    bounds (d, 2) : of the domain, in which coefficients are looked at
+    bounds (d, 2) : bounds of the domain, in which coefficients are looked at
 
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))

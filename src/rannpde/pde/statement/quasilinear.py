@@ -113,7 +113,7 @@ def quasilinear_system(
 ) -> QuasilinearSystem:
     """The system in divergence form; NoDivergenceForm, with the reason, where it has none.
 
-    bounds (d, 2) : of the domain, in which coefficients are looked at
+    bounds (d, 2) : bounds of the domain, in which coefficients are looked at
 
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))

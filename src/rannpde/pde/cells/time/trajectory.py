@@ -27,7 +27,8 @@ class CellTrajectory:
 
     cells : its outputs are the fields at the start and at every stage, time by time, and then ∂_t of the fields at the
         start of every step if a field is of second order in time
-    times (K + 1,) : of the steps; stages : number of stages per step; orders (fields,) : of the fields in time
+    times (K + 1,) : ends of the steps; stages : number of stages per step; orders (fields,) : order in time of each
+        field
     end : the end of the time interval, whether the integration reached it or not
     """
 

@@ -61,8 +61,8 @@ def continuation(
 
     problem : on an interval or a box of two coordinates, of second order, one condition for each field on every side
     parameter : the name of one of its parameters; start, stop : ends of the range, in which branches are followed
-    guess : of the solution at the start: a solution, a function of points (M, n), or field → number or function; None
-        begins from zero
+    guess : guess of the solution at the start: a solution, a function of points (M, n), or field → number or function;
+        None begins from zero
     branches : how many times branches that cross are followed in turn; 0 follows the first branch only
     still : fields whose equation is a constraint, without a rate of change, as in ``solution.stability``
     tol : relative error wanted of folds, branch points and Hopf points, by two grids

@@ -125,7 +125,7 @@ class ParticularSolutions:
     def refined(self, values: Array, errors: Array) -> RefinedModes | None:
         """Approximate eigenvalues to the tolerance; None where that was not reached or they moved beyond their errors.
 
-        errors (K,) : of the approximations, which tell clusters
+        errors (K,) : errors of the approximations, which tell clusters
         """
         kappas, reach = self.start + self.slope * values, abs(self.slope) * errors
         order = np.argsort(kappas)

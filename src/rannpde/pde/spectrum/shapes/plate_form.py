@@ -24,7 +24,7 @@ from rannpde.rounding import COMPUTED
 class ShapePlate:
     """A plate on a shape; stiffness c > 0 and tension t, after multiplication of the equation with ``sign``.
 
-    kinds : of each condition, the order of its derivative along the normal, 0 to 3
+    kinds : for each condition, the order of its derivative along the normal, 0 to 3
     """
 
     problem: Problem
