@@ -13,7 +13,7 @@ HALVINGS_TO_ROUNDING = 54
 
 
 def bisected(unchanged: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
-    """Brackets (M,), from ``low`` to ``high``, of a place where a condition changes, shortened to rounding.
+    """Brackets (M,), from ``low`` to ``high``, of a point where a condition changes, shortened to rounding.
 
     unchanged : whether the condition is at coordinates (M,) what it is at ``low``
 
@@ -40,13 +40,13 @@ def bracketed_roots(
     >>> bool(abs(roots[0] - 2**0.5) < 1e-15)
     True
     """
-    place = start
+    point = start
     for _ in range(HALVINGS_TO_ROUNDING):
-        value, slope = both(place)
+        value, slope = both(point)
         below = (value < 0) == rising
-        low, high = np.where(below, place, low), np.where(below, high, place)
-        newton = place - np.divide(value, slope, out=np.full(len(place), np.inf), where=slope != 0)
-        place, before = np.where((low <= newton) & (newton <= high), newton, 0.5 * (low + high)), place
-        if (np.abs(place - before) <= accuracy).all():
+        low, high = np.where(below, point, low), np.where(below, high, point)
+        newton = point - np.divide(value, slope, out=np.full(len(point), np.inf), where=slope != 0)
+        point, before = np.where((low <= newton) & (newton <= high), newton, 0.5 * (low + high)), point
+        if (np.abs(point - before) <= accuracy).all():
             break
-    return place
+    return point
