@@ -167,7 +167,8 @@ BELOW_IN_DOMAINS = {
     "norms": {"region", "quadrature", "domain"},
     "export": {"roots", "boundary", "shapes", "domain", "operations"},
 }
-"""sobol ← streams, coordinates, roots ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
+"""sobol ← streams, coordinates, roots ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ←
+export."""
 OPERATORS = {
     "shapes/base.py": {"operations", "export"},
     "shapes/boxes.py": {"operations"},

@@ -87,18 +87,18 @@ def combine(name: str, *operands: Operation, value: Any = None) -> Operation:
     return Operation(name, operands, kind, value)
 
 
-def evaluate_vector(node: Operation, known: Environment) -> Array:
-    """Values (M or 1, 1) of a scalar, (M or 1, d) of a vector."""
-    return _forward(node, known, 0.0)[id(node)]
+def evaluate_vector(node: Operation, known: Environment, softness: float = 0.0) -> Array:
+    """Values (M or 1, 1) of a scalar, (M or 1, d) of a vector.
+
+    softness : smallest and largest components become -s log mean exp(-x/s), smooth at the scale s, where s > 0
+    """
+    return _forward(node, known, softness)[id(node)]
 
 
 def value_and_gradients(
     node: Operation, known: Environment, leaves: tuple[str, ...], softness: float = 0.0
 ) -> tuple[Array, dict[str, Array]]:
-    """Values of a scalar, and its derivatives with respect to leaves, each of the shape of the leaf's own values.
-
-    softness : smallest and largest components become -s log mean exp(-x/s), smooth at the scale s, where s > 0
-    """
+    """Values of a scalar, and its derivatives with respect to leaves, each of the shape of the leaf's own values."""
     values = _forward(node, known, softness)
     result = values[id(node)]
     rows = max(len(known[leaf]) for leaf in known) if known else 1
