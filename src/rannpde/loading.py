@@ -13,7 +13,7 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
-from rannpde.network.storage import floats, under
+from rannpde.network.storage import arrays_under, floats
 from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.cells.time.trajectory import unpack_trajectory
@@ -114,7 +114,7 @@ def _members(
     """The solutions that a file holds side by side."""
     members = []
     for number, own in enumerate(header["members"]):
-        parts = under(arrays, f"{number}:")
+        parts = arrays_under(arrays, f"{number}:")
         members.append(_solution(own, parts, problems[number]))
     return tuple(members)
 
@@ -127,7 +127,7 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
         raise FileError("the file holds no problem made of text; pass problem=… to load")
     if header["fingerprint"] not in (None, problem.fingerprint) or not problem.ranges:
         raise FileError("the family is that of another problem than the one given")
-    model = unpack_errors(under(arrays, "errors."))
+    model = unpack_errors(arrays_under(arrays, "errors."))
     count, checked = len(model.grid.indices), int(header["checked"])
     if len(header["members"]) != count + checked or model.grid.dim != len(problem.ranges):
         raise FileError("the family has another number of solutions than of nodes")
@@ -207,7 +207,7 @@ def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     for number, parts in enumerate(header["modes"]):
         functions = []
         for part, about in enumerate(parts):
-            own = under(arrays, f"{number}.{part}:")
+            own = arrays_under(arrays, f"{number}.{part}:")
             functions.append(_function(about, own, None))
         imaginary = functions[1] if len(functions) > 1 else None
         modes.append(Mode(values[number].item(), float(bounds[number]), fields, functions[0], imaginary))
@@ -259,7 +259,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         parameters[str(name)] = Parameter(str(name), float(value), float(std), ends, float(confidence), str(note))
     functions = {}
     for number, about in enumerate(header["functions"]):
-        own = under(arrays, f"identified.{number}.")
+        own = arrays_under(arrays, f"identified.{number}.")
         unknown = problem.unknown.get(str(about["name"]))
         if not isinstance(unknown, UnknownFunction):
             raise FileError(f"the function {about['name']!r} of the file is no unknown of its problem")
@@ -274,7 +274,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         "factor": float(header["factor"]), "notes": tuple(map(str, header["notes"])),
     }  # fmt: skip
     if "response" in header:
-        own = under(arrays, "response.")
+        own = arrays_under(arrays, "response.")
         values = {name: one.value for name, one in parameters.items()}
         if header["response"]["function"] == "forward_sensitivities":
             evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, identified))

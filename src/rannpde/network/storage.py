@@ -31,10 +31,10 @@ _NPY_HEADER = 4096
 """Bytes that the header of an .npy member may take; NumPy writes 128."""
 
 
-def under(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def arrays_under(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     """The arrays whose names begin with a prefix, by the rest of their names.
 
-    >>> under({"a.x": np.zeros(1), "b.x": np.ones(1)}, "b.")
+    >>> arrays_under({"a.x": np.zeros(1), "b.x": np.ones(1)}, "b.")
     {'x': array([1.])}
     """
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
