@@ -18,7 +18,7 @@ def bisected(unchanged: Callable[[Array], Array], low: Array, high: Array) -> tu
     unchanged : whether the condition is at coordinates (M,) what it is at ``low``
 
     >>> low, high = bisected(lambda x: x**2 < 2, np.array([0.0]), np.array([2.0]))
-    >>> bool(low[0] < 2**0.5 < high[0] < low[0] + 1e-15)
+    >>> bool(low[0] <= 2**0.5 <= high[0] < low[0] + 1e-15)
     True
     """
     for _ in range(HALVINGS_TO_ROUNDING if len(low) else 0):
