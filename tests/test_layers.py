@@ -157,16 +157,18 @@ BELOW_IN_DOMAINS = {
     "sobol": set(),
     "streams": {"sobol"},
     "coordinates": set(),
+    "roots": set(),
     "region": {"streams"},
-    "boundary": {"streams", "coordinates", "region"},
+    "boundary": {"streams", "coordinates", "roots", "region"},
     "quadrature": {"streams", "region", "boundary"},
     "shapes": {"streams", "coordinates", "region", "boundary", "quadrature"},
     "domain": {"streams", "coordinates", "region", "boundary", "shapes"},
-    "operations": {"coordinates", "region", "boundary", "quadrature", "shapes", "domain"},
+    "operations": {"coordinates", "roots", "region", "boundary", "quadrature", "shapes", "domain"},
     "norms": {"region", "quadrature", "domain"},
-    "export": {"boundary", "shapes", "domain", "operations"},
+    "export": {"roots", "boundary", "shapes", "domain", "operations"},
 }
-"""sobol ← streams, coordinates ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
+"""sobol ← streams, coordinates, roots ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ←
+export."""
 OPERATORS = {
     "shapes/base.py": {"operations", "export"},
     "shapes/boxes.py": {"operations"},
@@ -385,7 +387,6 @@ PROTOCOLS = {"DEVIATIONS", "chapter", "problem", "register", "study"}
 WRAPPED = {"load", "reproduce"}
 """The public function, and what it stands on."""
 WAITING = {
-    "BISECTIONS",
     "BLOCK",
     "CHECK_POINTS",
     "EVALUATIONS",

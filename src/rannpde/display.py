@@ -1,4 +1,4 @@
-"""What notebooks show: whether one is running, and small tables in HTML."""
+"""What notebooks and pages show: whether a notebook is running, the frame of a page, and small tables in HTML."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ def in_notebook() -> bool:
     """Whether this is a Jupyter kernel, which shows HTML; nothing is imported to find out."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def html_page(title: str, style: str, parts: Iterable[str], script: str = "") -> str:
+    """A page that points at nothing outside, as text; empty parts are left out.
+
+    >>> html_page("A < B", "", ["<p>text</p>", ""]).count("A &lt; B")
+    1
+    """
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + (f"\n<script>\n{script}</script>" if script else "")
+        + "\n</body>\n</html>\n"
+    )
 
 
 def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:

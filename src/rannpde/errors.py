@@ -54,11 +54,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return (f"did you mean {near[0]!r}? " if near else "") + "known: " + ", ".join(known)
 
 
+def whole_number(argument: str, value: Any, least: int = 0) -> int:
+    """value as int, refused unless it is a whole number from the least one on."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    require(bool(whole and value >= least), argument, value, f"a whole number ≥ {least}")
+    return int(value)
+
+
 def positive_integer(argument: str, value: Any) -> int:
     """value as int, refused unless it is a whole number ≥ 1."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    require(bool(whole and value >= 1), argument, value, "a whole number ≥ 1")
-    return int(value)
+    return whole_number(argument, value, 1)
 
 
 def positive_number(argument: str, value: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
-from rannpde.network.storage import floats
+from rannpde.network.storage import arrays_under, floats
 from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.cells.time.trajectory import unpack_trajectory
@@ -114,8 +114,7 @@ def _members(
     """The solutions that a file holds side by side."""
     members = []
     for number, own in enumerate(header["members"]):
-        prefix = f"{number}:"
-        parts = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        parts = arrays_under(arrays, f"{number}:")
         members.append(_solution(own, parts, problems[number]))
     return tuple(members)
 
@@ -128,7 +127,7 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
         raise FileError("the file holds no problem made of text; pass problem=… to load")
     if header["fingerprint"] not in (None, problem.fingerprint) or not problem.ranges:
         raise FileError("the family is that of another problem than the one given")
-    model = unpack_errors({name.removeprefix("errors."): a for name, a in arrays.items() if name.startswith("errors.")})
+    model = unpack_errors(arrays_under(arrays, "errors."))
     count, checked = len(model.grid.indices), int(header["checked"])
     if len(header["members"]) != count + checked or model.grid.dim != len(problem.ranges):
         raise FileError("the family has another number of solutions than of nodes")
@@ -141,17 +140,10 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
         plain.append(None if stated else problem.with_parameters(own))
     solutions = _members(header, arrays, plain)
     members = solutions[:count]
-    estimate = header["estimate"]
-    residuals: dict[str, Any] = {
-        key: {str(n): float(v) for n, v in by_name.items()} for key, by_name in header["residuals"].items()
-    }
     table = None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count)
     common: dict[str, Any] = dict(
-        problem=problem, fields=tuple(map(str, header["fields"])), method=Choice(*map(str, header["method"])),
-        status=Status[header["status"]], detail=str(header["detail"]),
-        estimate=np.inf if estimate is None else float(estimate),
-        history=FamilyHistory.from_table(header["history"]), seconds=float(header["seconds"]), members=members,
-        checked=solutions[count:], model=model, table=table, **residuals,
+        problem=problem, history=FamilyHistory.from_table(header["history"]), members=members,
+        checked=solutions[count:], model=model, table=table, **_common(header),
     )  # fmt: skip
     family: Family | ShapeFamily
     if problem.changing_domain:
@@ -162,31 +154,41 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     return family
 
 
-def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Solution:
-    if problem is None and header["problem"] is not None:
-        problem = from_table(header["problem"])
-    elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
-        raise FileError("the solution is that of another problem than the one given")
-    method = Choice(*map(str, header["method"]))
-    residuals: dict[str, Any] = {
-        key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]
+def _stated(header: Mapping[str, Any], problem: Problem | None, what: str) -> Problem | None:
+    """The problem of a file, or the one given, which must be the one that was solved."""
+    if problem is None:
+        return None if header["problem"] is None else from_table(header["problem"])
+    if header["fingerprint"] not in (None, problem.fingerprint):
+        raise FileError(f"the {what} is that of another problem than the one given")
+    return problem
+
+
+def _common(header: Mapping[str, Any]) -> dict[str, Any]:
+    """What all solutions have in their headers: fields, method, how it ended, estimate, residuals, seconds."""
+    residuals = {key: {str(n): float(v) for n, v in named.items()} for key, named in header["residuals"].items()}
+    return residuals | {
+        "fields": tuple(map(str, header["fields"])),
+        "method": Choice(*map(str, header["method"])),
+        "status": Status[header["status"]],
+        "detail": str(header["detail"]),
+        "estimate": np.inf if header["estimate"] is None else float(header["estimate"]),
+        "seconds": float(header["seconds"]),
     }
-    estimate = header["estimate"]
+
+
+def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Solution:
+    problem = _stated(header, problem, "solution")
+    common = _common(header)
+    method = common["method"]
     known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
     plain = _at_values(problem, known) if problem is not None and known else problem
     kind = Identified if known else PathsSolution if method.name == "paths" else Solution
     solution = kind(
         problem=problem,
-        fields=tuple(map(str, header["fields"])),
         function=_function(header["function"], arrays, plain),
-        method=method,
-        status=Status[header["status"]],
-        detail=str(header["detail"]),
-        estimate=np.inf if estimate is None else float(estimate),
         history=choose("method", method.name, HISTORIES).from_table(header["history"]),
-        seconds=float(header["seconds"]),
         stored=_outputs(header),
-        **residuals,
+        **common,
         **known,
     )
     _check(solution)
@@ -194,10 +196,7 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 
 def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Spectrum:
-    if problem is None and header["problem"] is not None:
-        problem = from_table(header["problem"])
-    elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
-        raise FileError("the spectrum is that of another problem than the one given")
+    problem = _stated(header, problem, "spectrum")
     values = arrays["values"]
     bounds = floats(arrays, "bounds", (None,))
     if values.dtype != np.complex128 or values.shape != bounds.shape or len(header["modes"]) != len(values):
@@ -208,8 +207,7 @@ def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     for number, parts in enumerate(header["modes"]):
         functions = []
         for part, about in enumerate(parts):
-            prefix = f"{number}.{part}:"
-            own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+            own = arrays_under(arrays, f"{number}.{part}:")
             functions.append(_function(about, own, None))
         imaginary = functions[1] if len(functions) > 1 else None
         modes.append(Mode(values[number].item(), float(bounds[number]), fields, functions[0], imaginary))
@@ -229,7 +227,7 @@ def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     return spectrum
 
 
-def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
+def _polynomial(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PiecewisePolynomial:
     edges = floats(arrays, "edges", (None,))
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise FileError("the cells of a mode are not in order")
@@ -261,8 +259,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         parameters[str(name)] = Parameter(str(name), float(value), float(std), ends, float(confidence), str(note))
     functions = {}
     for number, about in enumerate(header["functions"]):
-        prefix = f"identified.{number}."
-        own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        own = arrays_under(arrays, f"identified.{number}.")
         unknown = problem.unknown.get(str(about["name"]))
         if not isinstance(unknown, UnknownFunction):
             raise FileError(f"the function {about['name']!r} of the file is no unknown of its problem")
@@ -277,7 +274,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         "factor": float(header["factor"]), "notes": tuple(map(str, header["notes"])),
     }  # fmt: skip
     if "response" in header:
-        own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
+        own = arrays_under(arrays, "response.")
         values = {name: one.value for name, one in parameters.items()}
         if header["response"]["function"] == "forward_sensitivities":
             evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, identified))
@@ -295,44 +292,37 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = (
-        "evolved",
-        "cells",
-        "marched",
-        "subdomains",
-        "trefftz",
-        "points",
-        "region",
-        "polynomial",
-        "product",
-        "tensor",
-        "initial guess",
-        "combined",
-    )
-    kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
-    if kind == "polynomial":
-        return _polynomial(arrays)
-    if kind == "product":
-        return _product(header, arrays)
-    if kind == "initial guess":
-        if problem is None:
-            raise FileError("the file holds no problem made of text; pass problem=… to load")
-        return InitialGuess(problem)
-    if kind == "combined":
-        return unpack_combined(header, arrays, lambda part, own: _function(part, own, problem))
-    if kind == "tensor":
-        return unpack_tensor(header, arrays)
-    if kind == "trefftz":
-        return unpack_trefftz(header, arrays)
-    if kind == "points":
-        return unpack_points(header, arrays)
-    if kind == "region":
-        return unpack_region(header, arrays, problem)
-    if kind == "evolved":
-        return unpack_solution(header, arrays, problem)
-    if kind == "marched":
-        return unpack_trajectory(header, arrays)
-    return unpack_cells(header, arrays) if kind == "cells" else unpack_subdomains(header, arrays)
+    kind = header["function"]
+    choose("function", kind, dict.fromkeys([*UNPACKERS, *UNPACKERS_WITH_PROBLEM]))
+    if kind in UNPACKERS:
+        return UNPACKERS[kind](header, arrays)
+    return UNPACKERS_WITH_PROBLEM[kind](header, arrays, problem)
+
+
+def _guess(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> InitialGuess:
+    if problem is None:
+        raise FileError("the file holds no problem made of text; pass problem=… to load")
+    return InitialGuess(problem)
+
+
+def _combined(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
+    return unpack_combined(header, arrays, lambda part, own: _function(part, own, problem))
+
+
+UNPACKERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Array]], SolvedFunction]] = {
+    "cells": unpack_cells,
+    "marched": unpack_trajectory,
+    "points": unpack_points,
+    "polynomial": _polynomial,
+    "product": _product,
+    "subdomains": unpack_subdomains,
+    "tensor": unpack_tensor,
+    "trefftz": unpack_trefftz,
+}
+UNPACKERS_WITH_PROBLEM: dict[
+    str, Callable[[Mapping[str, Any], Mapping[str, Array], Problem | None], SolvedFunction]
+] = {"combined": _combined, "evolved": unpack_solution, "initial guess": _guess, "region": unpack_region}
+"""Kinds of functions in files → how they are read, from header and arrays alone or with the problem that they solve."""
 
 
 def _check(solution: Solution) -> None:

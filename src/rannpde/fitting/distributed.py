@@ -1,4 +1,4 @@
-"""The same sums over Dask: every block of rows becomes a part on a worker, and a tree of merges makes the whole.
+"""Sums of least squares over Dask: a block of rows becomes a part on a worker, and a tree of merges makes the whole.
 
 Features travel once to each worker, N² numbers travel in a merge, and N come back. The tree hangs on the number of
 blocks alone and every task has one core, so that the same blocks give the same bits whatever workers there are, in

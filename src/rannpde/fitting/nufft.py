@@ -61,7 +61,6 @@ def normal_sums(
     points: Array,
     values: Array,
     weights: Array | None = None,
-    tolerance: float = NUFFT_TOLERANCE,
     only_moment: bool = False,
 ) -> tuple[Array, Array]:
     """Lower triangle of Σ φφᵀ (columns, columns), upper triangle zero, and Σ φy (columns, outputs).
@@ -75,16 +74,14 @@ def normal_sums(
     frequencies = np.concatenate([features.weights, np.zeros((features.dim, 1))], axis=1)
     phases = np.append(features.phases + middle @ features.weights, 0.0)
     ones = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=float)
-    gram = np.zeros((0, 0)) if only_moment else _gram(features, axes, frequencies, phases, ones, tolerance)
-    sums = _real_sums(axes, (values * ones[:, None]).T, frequencies, tolerance) * np.exp(1j * phases)
+    gram = np.zeros((0, 0)) if only_moment else _gram(features, axes, frequencies, phases, ones)
+    sums = _real_sums(axes, (values * ones[:, None]).T, frequencies) * np.exp(1j * phases)
     width, root = features.width, np.sqrt(features.width)
     moment = np.concatenate([sums.real[:, :width] / root, sums.imag[:, :width] / root, sums.real[:, width:]], axis=1)
     return gram, moment[:, : features.columns].T
 
 
-def _gram(
-    features: FourierFeatures, axes: list[Array], frequencies: Array, phases: Array, ones: Array, tol: float
-) -> Array:
+def _gram(features: FourierFeatures, axes: list[Array], frequencies: Array, phases: Array, ones: Array) -> Array:
     width, columns = features.width, features.columns
     gram = np.zeros((columns, columns), order="F")
     strengths = ones.astype(complex)
@@ -95,7 +92,7 @@ def _gram(
         stop = min(rows, max(start + 1, isqrt(start**2 + _TARGETS)))  # rows start … stop have stop² - start² targets
         i, j = _lower_pairs(start, stop)
         targets = np.concatenate([frequencies[:, i] - frequencies[:, j], frequencies[:, i] + frequencies[:, j]], axis=1)
-        sums = _transform(axes, strengths, targets, tol)
+        sums = _transform(axes, strengths, targets)
         scale = 0.5 * norm[i] * norm[j]
         difference = sums[: len(i)] * np.exp(1j * (phases[i] - phases[j])) * scale
         total = sums[len(i) :] * np.exp(1j * (phases[i] + phases[j])) * scale
@@ -130,7 +127,7 @@ def _lower_pairs(start: int, stop: int) -> tuple[Array, Array]:
     return i, j
 
 
-def _real_sums(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:
+def _real_sums(axes: list[Array], strengths: Array, targets: Array) -> Array:
     """_transform for real strengths (outputs, M), two at a time: y₁ + i y₂ at ± targets gives both sums.
 
     S₁ + i S₂ = F(ω) and S₁ - i S₂ = conj F(-ω), so that half as many points are spread for a few more targets.
@@ -138,17 +135,17 @@ def _real_sums(axes: list[Array], strengths: Array, targets: Array, tolerance: f
     pairs = np.zeros(((len(strengths) + 1) // 2, strengths.shape[1]), dtype=complex)
     pairs.real, pairs.imag[: len(strengths) // 2] = strengths[0::2], strengths[1::2]
     count = targets.shape[1]
-    both = _transform(axes, pairs, np.concatenate([targets, -targets], axis=1), tolerance).reshape(len(pairs), -1)
+    both = _transform(axes, pairs, np.concatenate([targets, -targets], axis=1)).reshape(len(pairs), -1)
     plus, minus = both[:, :count], both[:, count:].conj()
     sums = np.empty((2 * len(pairs), count), dtype=complex)
     sums[0::2], sums[1::2] = 0.5 * (plus + minus), -0.5j * (plus - minus)
     return sums[: len(strengths)]
 
 
-def _transform(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:
+def _transform(axes: list[Array], strengths: Array, targets: Array) -> Array:
     """Σ_m strengths_m e^{i targets·x_m} at every column of targets."""
     call = (finufft.nufft1d3, finufft.nufft2d3, finufft.nufft3d3)[len(axes) - 1]
     threads = 1 if os.getpid() != LOADING_PROCESS else 0  # 0: as many as OpenMP gives
     columns = (np.ascontiguousarray(t) for t in targets)
-    sums: Array = call(*axes, strengths, *columns, eps=tolerance, isign=1, nthreads=threads)
+    sums: Array = call(*axes, strengths, *columns, eps=NUFFT_TOLERANCE, isign=1, nthreads=threads)
     return sums

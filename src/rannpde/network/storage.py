@@ -31,6 +31,15 @@ _NPY_HEADER = 4096
 """Bytes that the header of an .npy member may take; NumPy writes 128."""
 
 
+def arrays_under(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    """The arrays whose names begin with a prefix, by the rest of their names.
+
+    >>> arrays_under({"a.x": np.zeros(1), "b.x": np.ones(1)}, "b.")
+    {'x': array([1.])}
+    """
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def write(path: PathLike, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Path:
     """Write atomically: a file of that name is replaced by the whole new one, or left as it was.
 

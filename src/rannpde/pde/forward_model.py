@@ -105,8 +105,8 @@ class FailedEvaluation:
 class ModelRequest:
     """What a method needs to give a model of itself.
 
-    problem : with its unknowns; solution : by this method, at the unknowns ``vector`` (p,)
-    tol : of the model; previous : the model of the same problem in the last outer iteration, if there is one
+    problem : the problem with its unknowns; solution : its solution by this method, at the unknowns ``vector`` (p,)
+    tol : tolerance of the model; previous : the model of the same problem in the last outer iteration, if there is one
     """
 
     problem: Problem

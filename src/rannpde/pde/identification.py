@@ -34,7 +34,7 @@ class Identify:
 
     forward : method of the solutions, as in ``solve``; None takes the first that fits
     uncertainty : "covariance", which takes profiles by itself where the model bends; "profile"; "bootstrap"
-    confidence : probability that an interval holds the true value; draws : of the bootstrap
+    confidence : probability that an interval holds the true value; draws : number of bootstrap draws
     """
 
     forward: Method | str | None = None

@@ -115,10 +115,10 @@ def gradient(state: State, points: Array) -> Array:
     return np.stack([derivatives[axis] for axis in axes], axis=2)
 
 
-def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
+def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array) -> Array:
     """Return the residual (M,) of a loss term for these functions at points of its region."""
     jets = jets_of(state, vocabulary.fields, points, _stated(term, vocabulary))
-    return _residual(term, state, vocabulary, points, data, jets)
+    return _residual(term, state, vocabulary, points, None, jets)
 
 
 def term_residuals(terms: Sequence[Term], state: State, vocabulary: Vocabulary, points: Sequence[Array]) -> list[Array]:

@@ -28,26 +28,8 @@ from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
 Method = Trefftz | Lines | Flow | WeakCells | Cells | Collocation | Paths | Polynomials
-METHODS: dict[
-    str,
-    type[Trefftz]
-    | type[Lines]
-    | type[Flow]
-    | type[WeakCells]
-    | type[Cells]
-    | type[Collocation]
-    | type[Paths]
-    | type[Polynomials],
-] = {
-    "trefftz": Trefftz,
-    "lines": Lines,
-    "flow": Flow,
-    "weak": WeakCells,
-    "cells": Cells,
-    "collocation": Collocation,
-    "paths": Paths,
-    "polynomials": Polynomials,
-}
+_KINDS: tuple[type[Method], ...] = (Trefftz, Lines, Flow, WeakCells, Cells, Collocation, Paths, Polynomials)
+METHODS: dict[str, type[Method]] = {kind.name: kind for kind in _KINDS}
 """Methods in the order in which they are tried."""
 
 WITHOUT_MODEL = ("trefftz", "flow", "weak")

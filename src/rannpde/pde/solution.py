@@ -87,7 +87,7 @@ class Solution(EndedSolve):
     function : the function itself, values always (M, fields)
     method : which method ran, and why
     status, detail : how it ended; ``converged`` and ``reason`` say it in a word and in a sentence
-    estimate : of the relative L² error, the largest over the fields; infinite where nothing is known
+    estimate : estimate of the relative L² error, the largest over the fields; infinite where nothing is known
     held_out : name → relative residual on fresh points (see ``held_out_residual``)
     losses : name → mean square of the residual, the sums of the paper's PINN loss
     integrals : name → loss × measure of the region, J_PDE for equations
@@ -282,17 +282,17 @@ class Solution(EndedSolve):
         return axes | fields
 
     def to_xarray(self, grid: Grid = 64) -> xarray.Dataset:
-        """The same as an xarray.Dataset, where xarray is installed; ``grid={"t": [0.1, 0.2], "x": 200}`` chooses."""
+        """Values on a grid as an xarray.Dataset, if that is installed; ``grid={"t": [0.1, 0.2], "x": 200}`` chooses."""
         return as_xarray(self, grid)
 
     def to_dataframe(self, grid: Grid = 64) -> pandas.DataFrame:
-        """The same as a pandas.DataFrame, a row for each point inside the domain, where pandas is installed."""
+        """Values on a grid as a pandas.DataFrame, a row for each point inside the domain, where pandas is installed."""
         return as_dataframe(self, grid)
 
     def to_pyvista(self, resolution: int = 64, time: float | None = None) -> pyvista.UnstructuredGrid:
         """The fields on triangles or tetrahedra that follow the boundary, as a pyvista.UnstructuredGrid.
 
-        resolution : cells along the longest side; time : of a problem in time, the last unless given
+        resolution : cells along the longest side; time : the time that is shown, the last unless given
         """
         return as_pyvista(self, resolution, time)
 
@@ -308,8 +308,8 @@ class Solution(EndedSolve):
     def to_vtk(self, path: PathLike, resolution: int = 64, times: Sequence[float] | None = None) -> Path:
         """A ``.vtu`` file for ParaView: triangles or tetrahedra that follow the boundary, with all fields.
 
-        resolution : cells along the longest side; times : of a problem in time, eleven unless given, one file each,
-        listed in a ``.pvd`` file. Gives back the path of the file to open. Needs the extra ``rannpde[geometry]``.
+        resolution : cells along the longest side; times : times of a problem in time, eleven unless given, one file
+        each, listed in a ``.pvd`` file. Gives back the path of the file to open. Needs the extra ``rannpde[geometry]``.
         """
         from rannpde.domains.export.vtk import write_vtk  # the extra loads when it is wanted
 

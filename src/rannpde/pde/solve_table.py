@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from rannpde.errors import InputError, choose, positive_number, require, suggestion
+from rannpde.errors import InputError, choose, positive_number, require, suggestion, whole_number
 from rannpde.pde.identification import Identify
 from rannpde.pde.selection import METHODS
 
@@ -26,8 +26,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
         if key in arguments:
             positive_number(key, arguments[key])
     if "rng" in arguments:
-        whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
-        require(whole, "rng", arguments["rng"], "a whole number ≥ 0")
+        whole_number("rng", arguments["rng"])
     own = {key: value for key, value in table.items() if key not in (*shared, "method")}
     if "method" not in table:
         if own:

@@ -39,7 +39,7 @@ sixty random problems with learned features up to 3.3 times."""
 RESIDUAL_TOLERANCE = 1e-2
 """Largest relative residual, on points that were not used, of what may be called a solution."""
 STRONG_RESIDUAL_TOLERANCE = MUCH_SMALLER * RESIDUAL_TOLERANCE
-"""The same where the residual of the strong form is what is minimised, by least squares: in its maximum over cells, and
+"""Largest relative residual of the strong form where it is minimised by least squares: in its maximum over cells, and
 on points that were not used."""
 SAME_SOLUTION = RESIDUAL_TOLERANCE
 """Functions that differ by less, relative to their size, approximate one solution; what differs by more may not be

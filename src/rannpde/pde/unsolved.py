@@ -55,7 +55,7 @@ class UnsolvedHistory:
         return []
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The history as data that JSON can hold."""
         return {}
 
     @classmethod

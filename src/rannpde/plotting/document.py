@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from rannpde.display import html_page
 from rannpde.errors import InputError
 from rannpde.io import PathLike, write_whole
 from rannpde.plotting.shown import wide
@@ -29,16 +30,9 @@ def write_document(path: PathLike, text: str) -> Path:
 
 
 def html_document(title: str, parts: Iterable[str], script: str = "") -> str:
-    """A page that points at nothing outside, as text; empty parts are left out."""
+    """A page in the style of this package, as text."""
     style = files("rannpde.plotting").joinpath("page.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + (f"\n<script>\n{script}</script>" if script else "")
-        + "\n</body>\n</html>\n"
-    )
+    return html_page(title, style, parts, script)
 
 
 def verdict_heading(title: str, converged: bool, reason: str, facts: Iterable[tuple[str, str]]) -> str:

@@ -114,7 +114,7 @@ def map_panel(
 ) -> Drawn:
     """Maps (G, G) of one quantity on planes, cut along the boundary, beside their scale of colours.
 
-    levels : of a single map, heights (K,) at which a line runs across it, picture by picture
+    levels : heights (K,) of a single map at which a line runs across it, picture by picture
     """
     first = views[0]
     x, y = _ends(first.across), _ends(first.up)

@@ -181,9 +181,7 @@ def last_time(solution: Solution) -> float | None:
     return None if known is None else float(known)
 
 
-def telling(
-    domain: Domain, function: Callable[[Array], Array], rest: Sequence[int], at: Mapping[int, float] | None = None
-) -> dict[int, float]:
+def telling(domain: Domain, function: Callable[[Array], Array], rest: Sequence[int]) -> dict[int, float]:
     """Where to cut the coordinates ``rest`` that a picture does not show: in the middle, unless the function, values
     (M, fields) at points (M, n), hardly differs from zero there, as sin 2πz in the middle of a unit box.
 
@@ -195,8 +193,6 @@ def telling(
     {2: 0.25}
     """
     points = domain.sample(CUT_POINTS, rng=0)
-    for axis, value in (at or {}).items():
-        points[:, axis] = value
     unit = np.abs(np.reshape(function(points), (len(points), -1))).max(axis=0)
     unit[unit == 0] = 1.0
     lower, upper = domain.bounds[list(rest)].T

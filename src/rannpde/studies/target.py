@@ -88,7 +88,7 @@ class PorousMedium:
     """The Barenblatt profile on (t₀, t₀ + duration) × (0, 1)^d (section "Experiments for PME").
 
     start : t₀, by default the paper's 0.1 for d ≤ 3 and 0.01 beyond
-    radius : of the support at t₀, which fixes b; ``radius_for`` gives the one of a given b
+    radius : radius of the support at t₀, which fixes b; ``radius_for`` gives the one of a given b
     centre : every coordinate of the centre, 1/2 by default; 0 is the formula read literally, with the cube (0, 1)^d
         in one orthant of the profile
     inside : None for the whole cube; a fraction c < 1 restricts the problem to the ball of radius c·radius, a compact

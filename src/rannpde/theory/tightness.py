@@ -32,7 +32,7 @@ FIT_POINTS_PER_NEURON = 10
 class RequiredWidth:
     """The least widths for which ‖u - u_N‖ ≤ error · ‖u‖ with probability 1 - δ, by Markov's inequality.
 
-    exact : from the variance; bound : from the corrected Theorem 1; printed : from the theorem as printed (0 in L²);
+    exact : width by the variance; bound : by the corrected Theorem 1; printed : by the theorem as printed (0 in L²);
     the last two are None for laws other than π
     """
 

@@ -54,7 +54,7 @@ def boundary_trace(domain: SpaceTime) -> float:
 def condition_bounds(choices: list[Estimator], domain: SpaceTime, scale: float) -> dict[str, Constant]:
     """Bounds of the initial and the boundary residual, with probability 1 - δ, by the corrected Theorem 1.
 
-    choices : of every field, built with p ≥ 1 and q ≥ 1; scale : N · δ
+    choices : the estimator of every field, built with p ≥ 1 and q ≥ 1; scale : N · δ
     """
     for choice in choices:
         enough = choice.time_order >= 1 and choice.space_order >= 1

@@ -42,7 +42,7 @@ NONE = Creases(np.empty((0, 3)), np.empty((0, 3)), 0.0)
 def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: float) -> Creases:
     """Creases of the solid level < 0 from points (M, 3) of its boundary and the outward normals there.
 
-    size : of the solid, to which rounding is relative
+    size : size of the solid, to which rounding is relative
     """
     from scipy.spatial import cKDTree
 

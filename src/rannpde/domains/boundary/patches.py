@@ -22,7 +22,7 @@ MANY = 64
 ORDER = 12
 """Gauss nodes along each parameter behind areas and volumes, doubled until they agree."""
 FEW_NODES = 5
-"""The same for surfaces with many small pieces, which need no more."""
+"""Gauss nodes along each parameter of surfaces with many small pieces, which need no more."""
 PATCH_HALVINGS = 18
 """Times that cells are halved at most to fit a small box."""
 SLENDER = 64

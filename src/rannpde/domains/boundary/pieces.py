@@ -17,6 +17,7 @@ from rannpde.domains.boundary.charts import Chart
 from rannpde.domains.boundary.sides import Side, checked_bounds
 from rannpde.domains.coordinates import Pair
 from rannpde.domains.region import Linear, composite_gauss, tensor_rule
+from rannpde.domains.roots import bisected
 from rannpde.domains.streams import PointStream, unit_stream
 from rannpde.errors import finite_points, positive_integer
 
@@ -56,11 +57,11 @@ class Border(ABC):
 
     @abstractmethod
     def within(self, bounds: Array) -> Border:
-        """What of it lies in a box."""
+        """The part of it that lies in a box."""
 
     @abstractmethod
     def where(self, condition: PointCondition) -> Border:
-        """What of it lies where a condition on points holds."""
+        """The part of it where a condition on points holds."""
 
     def offset(self, points: Array) -> Array:
         """How far points (M, n) are from its charts, (M,)."""
@@ -144,11 +145,8 @@ def _holding(arcs: Arcs, condition: PointCondition, samples: int = 129) -> Arcs:
     number = np.repeat(np.arange(len(arcs)), samples)
     holds = condition(arcs.place(number, np.tile(share, len(arcs)))).reshape(len(arcs), samples)
     row, column = np.nonzero(holds[:, 1:] != holds[:, :-1])
-    a, b, first = share[column], share[column + 1], holds[row, column]
-    for _ in range(54 if len(row) else 0):
-        middle = 0.5 * (a + b)
-        same = condition(arcs.place(row, middle)) == first
-        a, b = np.where(same, middle, a), np.where(same, b, middle)
+    first = holds[row, column]
+    a, b = bisected(lambda at: condition(arcs.place(row, at)) == first, share[column], share[column + 1])
     parts = split(arcs, row, arcs.lower[row] + 0.5 * (a + b) * (arcs.upper - arcs.lower)[row])
     middle = parts.place(np.arange(len(parts)), np.full(len(parts), 0.5))
     return parts.take(condition(middle))

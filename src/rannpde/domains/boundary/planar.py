@@ -18,6 +18,7 @@ from rannpde.domains.boundary.arcs import Arcs, crossings, split
 from rannpde.domains.boundary.charts import Chart
 from rannpde.domains.boundary.solids import Clipped, tree_level
 from rannpde.domains.region import composite_gauss
+from rannpde.domains.roots import bisected
 from rannpde.errors import InputError
 
 PROBE = 1e-7
@@ -267,12 +268,8 @@ def _monotone(arcs: Arcs, axis: int, samples: int = 33) -> Arcs:
     sizes = np.abs(slope).max(axis=1, keepdims=True)
     sign = np.where(np.abs(slope) <= 1e-13 * sizes, 0.0, np.sign(slope))
     row, column = np.nonzero(sign[:, 1:] * sign[:, :-1] < 0)
-    a, b = share[column], share[column + 1]
     rising = slope[row, column] > 0
-    for _ in range(54 if len(row) else 0):
-        middle = 0.5 * (a + b)
-        same = (arcs.slopes(row, middle)[:, axis] > 0) == rising
-        a, b = np.where(same, middle, a), np.where(same, b, middle)
+    a, b = bisected(lambda at: (arcs.slopes(row, at)[:, axis] > 0) == rising, share[column], share[column + 1])
     level_row, level_column = np.nonzero(sign[:, 1:-1] == 0)
     rows = np.concatenate([row, level_row])
     shares = np.concatenate([0.5 * (a + b), share[1:-1][level_column]])

@@ -16,6 +16,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.roots import bracketed_roots
 from rannpde.errors import InputError
 from rannpde.rounding import EPS
 
@@ -26,8 +27,6 @@ MOST_TURNING = 0.5
 """Most turning of the normal along one piece of a curve, in radians: Gauss rules converge fast on such pieces."""
 NEWTON = 12
 """Steps at most: they begin at a chord, and double their digits each time."""
-BISECTIONS = 54
-"""Halvings after which a bracket is as short as rounding."""
 WARP = 0.25
 """Share of a cell within which a node of the grid is moved onto the zero set."""
 CAUTION = 1.5
@@ -234,22 +233,16 @@ def _pieces(simplices: Array, inside: Array) -> Array:
 
 
 def _crossings(wall: Wall, one: Array, other: Array) -> Array:
-    """The zeros (E, n) on edges whose ends have different signs: Newton's method within brackets that are halved
-    wherever it would leave them."""
-    negative = (wall.both(one)[0] < 0)[:, None]
-    start, along = np.where(negative, one, other), np.where(negative, other - one, one - other)
-    low, high, share = np.zeros(len(one)), np.ones(len(one)), np.full(len(one), 0.5)
-    for _ in range(BISECTIONS):
-        value, gradient = wall.both(start + share[:, None] * along)
-        low, high = np.where(value < 0, share, low), np.where(value < 0, high, share)
-        slope = (gradient * along).sum(axis=1)
-        newton = share - np.divide(value, slope, out=np.full(len(one), np.inf), where=slope != 0)
-        improved = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
-        converged = (np.abs(improved - share) <= EPS).all()
-        share = improved
-        if converged:
-            break
-    return start + share[:, None] * along
+    """The zeros (E, n) on edges whose ends have different signs."""
+    along = other - one
+
+    def both(share: Array) -> tuple[Array, Array]:
+        value, gradient = wall.both(one + share[:, None] * along)
+        return value, (gradient * along).sum(axis=1)
+
+    count, rising = len(one), wall.both(one)[0] < 0
+    share = bracketed_roots(both, np.zeros(count), np.ones(count), np.full(count, 0.5), rising, EPS)
+    return one + share[:, None] * along
 
 
 def _oriented(corner: Array, points: Array, normals: Array) -> Array:

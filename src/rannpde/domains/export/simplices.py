@@ -15,6 +15,7 @@ from scipy.spatial import Delaunay, cKDTree
 
 from rannpde.arrays import Array, ArrayMap, combinations
 from rannpde.domains.export.outline import outlines
+from rannpde.domains.roots import bisected
 from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
@@ -182,11 +183,8 @@ def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tup
 
 def _roots(inner: Array, outer: Array, level: ArrayMap) -> Array:
     """Where the boundary crosses segments from points inside to points outside, by bisection."""
-    low, high = np.zeros(len(inner)), np.ones(len(inner))
-    for _ in range(40 if len(inner) else 0):
-        middle = 0.5 * (low + high)
-        below = level(inner + middle[:, None] * (outer - inner)) <= 0
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    ends = np.zeros(len(inner)), np.ones(len(inner))
+    low, _ = bisected(lambda share: level(inner + share[:, None] * (outer - inner)) <= 0, *ends)
     return inner + low[:, None] * (outer - inner)
 
 

@@ -55,7 +55,8 @@ class ClippedBoxes:
 
     whole (L,), cut (L,) : boxes that lie in the domain, and those that its boundary runs through; others are outside
     rules : cut box → rule
-    pieces : of the boundary; inner : of walls between parts of a domain, where the set that clips is such a part
+    pieces : pieces of the boundary; inner : pieces of walls between parts of a domain, where the set that clips is such
+        a part
     breaks : ends (E, 2) of all pieces, at which sides of boxes enter or leave the domain
     """
 
@@ -117,8 +118,9 @@ class BoxClipper:
     ) -> ClippedBoxes:
         """Boxes (L, 2, 2) that tile the bounding box; ``locate`` tells the box of points.
 
-        count : Gauss nodes along pieces of the boundary and of the heights of strips; across : of lines, or as many;
-        digits : of the rules that are correct
+        count : Gauss nodes along pieces of the boundary and of the heights of strips; across : nodes of lines, or as
+            many;
+        digits : correct digits of the rules
         """
         lines = [np.unique(boxes[:, axis]) for axis in (0, 1)]
         parts = [self._split(arcs, lines) for arcs in self.arcs]

@@ -138,7 +138,8 @@ class StripRules:
     def rules(self, boxes: Array, cut: Array, count: int, across: int) -> dict[int, CutRule]:
         """Rules on the boxes (L, 2, 2) of numbers ``cut``.
 
-        count : Gauss nodes of heights along pieces that turn by a right angle; across : of other heights, and of lines
+        count : Gauss nodes of heights along pieces that turn by a right angle; across : Gauss nodes of other heights,
+            and of lines
         """
         strips = self._strips(boxes, cut)
         ends = np.array([0.0, 0.5, 1.0])

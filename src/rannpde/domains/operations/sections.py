@@ -1,4 +1,4 @@
-"""Sections of sets in space: by planes, for Gauss rules slice by slice, and by surfaces, for what counts of these."""
+"""Sections of sets in space: by planes, for Gauss rules slice by slice, and by surfaces that bound them."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def space_rule(
 ) -> tuple[Array, Array]:
     """Points (M, 3) and weights (M,) inside a set in space: Gauss rules of its slices.
 
-    intervals : of the last coordinate, as ``smooth_panels`` finds them
+    intervals : intervals of the last coordinate, as ``smooth_panels`` finds them
     """
     points, weights = [np.empty((0, 3))], [np.empty(0)]
     unit, shares = endpoint_grading(count, panels)

@@ -22,6 +22,7 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.solids import tree_bounds, tree_leaves
 from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.domain import Box, Domain
+from rannpde.domains.roots import bracketed_roots
 
 WALL_GRID = 5
 """Along each coordinate, points at which the slopes of walls are looked at in a box."""
@@ -30,8 +31,6 @@ STEEP = 0.2
 makes more pieces, a smaller one pieces that need more nodes."""
 DEPTH = 12
 """How often boxes are halved in search of such a coordinate: where walls touch, there is none."""
-ROOT_STEPS = 60
-"""Bisections that end at rounding; Newton's steps, which are tried first, need about five."""
 TURN_STEPS = 12
 """Bisections towards a point where a wall turns back along a line, near which its value changes in second order."""
 WALL_SAMPLES = 1000
@@ -337,8 +336,7 @@ def _line_roots(wall: Wall, fixed: dict[int, float], axis: int, ends: Array) -> 
 def _crossings(wall: Wall, base: Array, axis: int, low: float, high: float) -> Array | None:
     """Where lines along an axis from points (M, 3) cross a wall between two coordinates; None where they do not.
 
-    By Newton's method, within an interval that bisection keeps small. All lines cross, or none does; lines that do not,
-    by rounding, end at the nearer end.
+    All lines cross, or none does; lines that do not, by rounding, end at the nearer end.
     """
     points = base.copy()
 
@@ -354,15 +352,5 @@ def _crossings(wall: Wall, base: Array, axis: int, low: float, high: float) -> A
         return None
     rising = top > bottom
     heights = below + (above - below) * np.clip(bottom / np.where(bottom == top, 1.0, bottom - top), 0.0, 1.0)
-    for _ in range(ROOT_STEPS):
-        value, slope = both(heights)
-        under = (value < 0) == rising
-        below, above = np.where(under, heights, below), np.where(under, above, heights)
-        with np.errstate(all="ignore"):
-            stepped = heights - value / slope
-        stepped = np.where((stepped >= below) & (stepped <= above), stepped, 0.5 * (below + above))
-        done = np.abs(stepped - heights).max() <= SLIVER * (high - low)
-        heights = stepped
-        if done:
-            break
+    heights = bracketed_roots(both, below, above, heights, rising, SLIVER * (high - low))
     return np.where(crossing, heights, np.where((bottom < 0) == rising, high, low))

@@ -151,7 +151,7 @@ class Sheet:
         return sign
 
     def _sign_at(self, piece: Array, at: Array) -> float:
-        """The same by points (M, 2) of pieces (M,), 0 where none of them bounds the set."""
+        """The sign by parameters (M, 2) of pieces (M,); 0 where none of the points bounds the set."""
         bounding, sign = self.state(self.chart.place(piece, at), normals_of(self.chart.tangents(piece, at)))
         return float(np.sign(sign[bounding].sum())) if bounding.any() else 0.0
 

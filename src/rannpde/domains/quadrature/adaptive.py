@@ -37,15 +37,14 @@ def integrate_patches(
     tolerance: Callable[[Array], float],
     nodes: int,
     budget: int,
-    controlled: int = 1,
     noise: int | None = None,
 ) -> AdaptiveIntegral:
-    """∫ of functions, (M,) points → (M, C), over patches: the first ``controlled`` columns are refined.
+    """∫ of functions, (M,) points → (M, C), over patches: refined where the first one needs it.
 
     noise : the column of a function whose integral over a panel says what the others are uncertain by: panels on which
         the rules differ by less are not halved
 
-    tolerance : of the sum of absolute errors, from the present values (C,) of the integrals
+    tolerance : from the present values (C,) of the integrals, the sum of absolute errors that is allowed
     nodes : Gauss nodes along each parameter of a panel; budget : points at most
 
     >>> from rannpde.domains.quadrature.patches import BoxPatches
@@ -91,10 +90,10 @@ def integrate_patches(
         if not np.isfinite(total).all():
             return AdaptiveIntegral(total, np.full(len(total), np.inf), False, used)
         allowed = tolerance(total) / UNSEEN  # reported errors are UNSEEN times the differences
-        own = errors[:, :controlled].max(axis=1)
-        if own.sum() + left[:controlled].max() <= allowed:
+        own = errors[:, 0]
+        if own.sum() + left[0] <= allowed:
             return AdaptiveIntegral(total, UNSEEN * (left + errors.sum(axis=0)), True, used)
-        rough = own > 0.5 * max(allowed - left[:controlled].max(), 0.0) / len(patch)
+        rough = own > 0.5 * max(allowed - left[0], 0.0) / len(patch)
         if noise is not None:
             rough &= own > np.abs(coarse[:, noise])
         if not rough.any():

@@ -26,7 +26,7 @@ GAUSS_DIMENSIONS = 3
 FIRST_NODES = 16
 """Nodes of an axis in the coarsest rule: enough that two rules do not agree by missing the same feature."""
 FIRST_CUT = 8
-"""The same for domains that are cut out of others."""
+"""Nodes of an axis in the coarsest rule of a domain that is cut out of others."""
 PANEL_NODES = 64
 """Nodes of a panel at most: raising the order is best for analytic functions, halving panels for rough ones."""
 REPLICATES = 16

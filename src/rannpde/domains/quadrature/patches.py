@@ -114,7 +114,7 @@ class PlanarPatches(RegionPatches):
     """A set in the plane: its intervals in strips between the heights of corners and horizontal tangents.
 
     The first parameter is t of the height y = bottom + height t² (3 - 2t), which makes square roots at horizontal
-    tangents smooth; the second runs from the left end of a interval to its right end.
+    tangents smooth; the second runs from the left end of an interval to its right end.
     """
 
     planar: Planar

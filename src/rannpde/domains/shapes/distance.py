@@ -27,7 +27,7 @@ STACK_SIZE = 128
 class Facets:
     """Triangles (F, 3, 3), sorted so that those of each node are consecutive, and the tree over them.
 
-    numbers (F,) : of the triangles as they were given
+    numbers (F,) : numbers that the triangles had as they were given
     boxes (N, 6) : lower and upper corner of the nodes; spans (N, 2) : their first triangle and the one after the last
     ahead (N,) : the second child of a node (the first is the next node), 0 for a leaf
     dipoles (N, 7) : sum of area times normal, its middle, and the distance from that to the farthest corner

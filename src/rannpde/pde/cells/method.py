@@ -209,7 +209,7 @@ class CellsHistory:
         return iteration_lines(self.iterations)
 
     def to_table(self) -> dict[str, Any]:
-        """Return the same as data that JSON can hold."""
+        """Return the history as data that JSON can hold."""
         return {"iterations": iteration_table(self.iterations)}
 
     @classmethod

@@ -15,7 +15,7 @@ from rannpde.network.export import full_coefficients
 from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.plain import PlainFunction
-from rannpde.network.storage import floats
+from rannpde.network.storage import arrays_under, floats
 from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.mesh import Mesh
@@ -184,7 +184,7 @@ def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
     """Return the network that ``CellNetwork.pack`` stored; FileError where its parts are inconsistent."""
-    layer = {name.removeprefix("layer."): a for name, a in arrays.items() if name.startswith("layer.")}
+    layer = arrays_under(arrays, "layer.")
     features = unpack_features(header["layer"], layer)
     if not isinstance(features, FourierFeatures) or not features.constant:
         raise FileError("the features of the cells are not cosines and sines with a constant")

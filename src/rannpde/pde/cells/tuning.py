@@ -54,8 +54,8 @@ class CellsTuning:
 
     Weights of rows:
 
-    condition_weight : of conditions and of continuity constraints relative to equations; in three dimensions a cell
-        has more constraints than functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that
+    condition_weight : weight of conditions and of continuity constraints relative to equations; in three dimensions a
+        cell has more constraints than functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that
         with 1
     corner_exponent : power of the distance from a re-entrant corner that multiplies rows near it, twice that for
         conditions; behind a backward-facing step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the

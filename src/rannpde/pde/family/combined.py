@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import FileError
-from rannpde.network.storage import floats
+from rannpde.network.storage import arrays_under, floats
 from rannpde.pde.solution import SolvedFunction
 
 
@@ -68,7 +68,6 @@ def unpack_combined(
     for number, own in enumerate(header["parts"]):
         if own["function"] == "combined":
             raise FileError("a combination of solutions holds another one; refused")
-        prefix = f"combined.{number}."
-        inner = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        inner = arrays_under(arrays, f"combined.{number}.")
         parts.append(unpack(own, inner))
     return CombinedFunction(tuple(parts), floats(arrays, "combined.weights", (len(parts),)))

@@ -11,7 +11,8 @@ from rannpde.pde.family.adaptive import Refinement
 
 @dataclass(frozen=True)
 class FamilyHistory:
-    """names : of the parameters; iterations : of the adaptive loop; checks : values of the parameters, the error there.
+    """names : names of the parameters; iterations : rows of the adaptive loop; checks : values of the parameters, the
+    error there.
 
     slowest : seconds of the slowest solve; table : whether queries read a table of values
     """
@@ -37,7 +38,7 @@ class FamilyHistory:
         return lines
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The history as data that JSON can hold."""
         return {
             "names": list(self.names),
             "iterations": [[one.solves, one.estimate, list(one.levels)] for one in self.iterations],

@@ -30,7 +30,8 @@ from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE, SAME_SOLUTION
 ENERGY = PILOT_TOLERANCE**2
 """Share of the variance of the outputs that their coefficients may leave out: the square of an error."""
 INPUT_ENERGY = SAME_SOLUTION**2
-"""The same of the inputs: inputs that differ by less than SAME_SOLUTION count as the same."""
+"""Share of the variance of the inputs that their coefficients may leave out: inputs that differ by less than
+SAME_SOLUTION count as the same."""
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
 SEARCHED, SCALE_ROUNDS = 4, 3
@@ -50,9 +51,9 @@ class Operator:
     """An operator between functions on grids: ``operator(inputs)`` for inputs (N, m) gives outputs (N, M).
 
     centre, basis : mean (m,) of the inputs and their principal directions (m, r); on a periodic grid Fourier modes
-    slopes, offsets : of the features cos(z·slopes + offsets), (r, width) and (width,)
+    slopes, offsets : weights and phases of the features cos(z·slopes + offsets), (r, width) and (width,)
     weights : (1 + r + width, k), of the constant, the coefficients and the features
-    mean, directions : of the outputs, (M,) and (k, M); empty on a periodic grid
+    mean, directions : mean and principal directions of the outputs, (M,) and (k, M); empty on a periodic grid
     periodic : whether it commutes with shifts; held_out : mean relative error on examples that took no part at all
     """
 

@@ -22,7 +22,7 @@ SEARCHES, SCANNED = 8, 4096
 class Optimum:
     """The optimum of a quantity.
 
-    values : parameter → value; value : of the quantity there; error : of it, estimated
+    values : parameter → value; value : value of the quantity there; error : its estimated error
     gradient : parameter → derivative there; at_bound : parameters that end at a bound, where it need not vanish
     """
 

@@ -41,7 +41,7 @@ QUANTILE_BLOCK = 2**22
 class Propagated:
     """A quantity of random parameters: a number or, for fields at points, arrays of the shape of the quantity.
 
-    mean, std : of the polynomial, exact up to rounding
+    mean, std : moments of the polynomial, exact up to rounding
     first : parameter → first-order Sobol index, the share of the variance that it explains alone
     total : parameter → total Sobol index, the share in which it has any part
     error : largest error of the quantity itself, which that of mean and std does not exceed by more than a factor 2

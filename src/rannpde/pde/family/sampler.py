@@ -38,7 +38,7 @@ def sample_density(
 ) -> Chain:
     """Walk from starting points (walkers, d), an even number of them, for burn + steps steps.
 
-    log_density : of points (k, d), values (k,), -inf where the density is zero
+    log_density : function of points (k, d) with values (k,), -inf where the density is zero
     """
     walkers, dim = start.shape
     if walkers % 2 or walkers < 2 * dim:

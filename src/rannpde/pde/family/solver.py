@@ -60,13 +60,12 @@ def solve_family(
     solver: MemberSolver,
     rng: np.random.Generator,
     monitor: Monitor,
-    settings: FamilySettings | None = None,
 ) -> Family | ShapeFamily:
     """The family of a problem with ranges, to the relative error ``tol`` for every value of the parameters.
 
     The error is that of the fields in L²; where the domain changes with the parameters, that of the outputs.
     """
-    settings = settings or FamilySettings()
+    settings = FamilySettings()
     for name in problem.ranges:
         if name in RESERVED:
             raise InputError(f"the parameter {name!r} has a range and the name of an argument; rename it")

@@ -31,7 +31,7 @@ MOST_PANELS = 256
 class ValueTable:
     """Values of n solutions with some fields at Chebyshev points of panels of a box.
 
-    edges : for every coordinate the ends of its panels; degree : of the polynomials on a panel
+    edges : for every coordinate the ends of its panels; degree : degree of the polynomials on a panel
     values : (n, fields, points of the first coordinate, points of the second, …)
     """
 

@@ -80,7 +80,7 @@ def factor_of(confidence: float, freedom: float) -> float:
 class FunctionEstimate:
     """An identified function; call it with points (M, k) of its coordinates ``of``.
 
-    covariance : of its weights; discretisation_error : difference of two discretisations in
+    covariance : covariance of its weights; discretisation_error : difference of two discretisations in
         them; factor : half width of its bands in standard deviations
     regularisation, smoothness : parameter and order of the prior, of largest evidence; note : as in a Parameter
     """

@@ -30,7 +30,7 @@ class Identified(Solution):
 
     parameters : name → Parameter with value, std and interval
     functions : name → FunctionEstimate, to be called with points, with std and band
-    covariance (k, k) : of the numbers, in the order of ``parameters``
+    covariance (k, k) : covariance of the numbers, in the order of ``parameters``
     noise : measurement → standard deviation, given or estimated; misfit : residuals over it (root mean square)
     response : the fields and their derivatives by all unknowns; spread (p, p) : covariance of all of these
     experiments : solutions of the experiments, where several shared the unknowns

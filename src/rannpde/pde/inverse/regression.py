@@ -248,7 +248,7 @@ class Regression:
 
 
 def replace_values(regression: Regression, values: Sequence[Array]) -> Regression:
-    """The same with other measured values, set by set."""
+    """The regression with other measured values, set by set."""
     return Regression(
         regression.problems, regression.unknowns, regression.models, values,
         regression.exhausted, regression.constraint_tolerance,

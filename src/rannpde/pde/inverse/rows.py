@@ -71,7 +71,7 @@ class DataRows:
     """Residuals over noise (N,), and the derivatives of the predictions over noise (N, p), set by set.
 
     constraint_residuals, constraint_slopes : the same for the conditions on unknown functions
-    responses : of the models
+    responses : responses of the models
     """
 
     residuals: tuple[Array, ...]

@@ -177,7 +177,7 @@ class Expanded:
 class Unknowns:
     """The vector of all unknowns of a problem: their slices, guesses and bounds.
 
-    names : of the numbers and functions, in order; bases : function → basis
+    names : names of the numbers and functions, in order; bases : function → basis
     """
 
     def __init__(

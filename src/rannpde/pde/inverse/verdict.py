@@ -21,7 +21,7 @@ from rannpde.pde.tolerance import ILL_POSED_RATIO, MUCH_SMALLER
 class Verdict:
     """The last fit, and what it is judged by.
 
-    solutions : of all problems, with the unknowns of the fit; tol : their tolerance
+    solutions : solutions of all problems, with the unknowns of the fit; tol : their tolerance
     agreed : whether two discretisations agree on the unknowns; monitor : knows the time that is left
     """
 

@@ -63,7 +63,7 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
 
 
 def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = None) -> Quantity:
-    """The same of a solution; a second one is solved only where the answer needs it."""
+    """∫ of an expression of a solution; a second solution is computed only where the bound needs it."""
     if t is None:
         force = _force(solution, statement, on)
     else:
@@ -272,11 +272,7 @@ def _read(comparison: SolutionPair, statement: Any) -> OutputExpression:
 
 
 def _jet_expression(jet: Any, words: Any) -> OutputExpression:
-    field = words.field_function(jet.field)
-    source = field
-    for symbol, order in zip(words.symbols, jet.index, strict=True):
-        source = source.diff(symbol, order) if order else source
-    return read_output(source, words)
+    return read_output(words.derivative(jet.field, jet.index), words)
 
 
 def _series(comparison: SolutionPair, t: Any, at: Callable[[float | None], Quantity]) -> Quantity:

@@ -94,10 +94,9 @@ def solve_for_outputs(
     rng: np.random.Generator,
     monitor: Monitor,
     smallest: float,
-    settings: OutputSettings | None = None,
 ) -> Solution:
     """Solve until every named output has a bound below its tolerance times its size, or nothing more can be gained."""
-    settings = settings or OutputSettings()
+    settings = OutputSettings()
     least, most = settings.step
     tol = max(min(PILOT_TOLERANCE, *map(sqrt, tolerances.values())), smallest)  # functionals converge twice as fast
     before: Solution | None = None

@@ -18,11 +18,11 @@ class Quantity:
     """A value, or an array of values, with a bound of its error. ``float(quantity)`` is its value.
 
     value : the number, or an array of numbers such as a time series
-    bound : of |value - exact|, of the same shape; infinite where nothing is known
+    bound : bound of |value - exact|, of the same shape; infinite where nothing is known
     converged : whether the solutions behind the bound converged, and the integrals too
     how : what the bound rests on, in words
     location : where an extremum is, as a row of coordinates; empty elsewhere
-    times : of a time series, (N,); None elsewhere
+    times : times (N,) of a time series; None elsewhere
 
     Sums, differences, products and quotients carry their bounds with them, as if all errors had the worst signs:
 
@@ -111,7 +111,7 @@ class Quantity:
     # ------------------------------------------------------------------------------------------------ files
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The quantity as data that JSON can hold."""
         table: dict[str, Any] = {
             "value": _plain(self.value),
             "bound": _plain(self.bound),

@@ -18,7 +18,7 @@ class OutputSettings:
     rounding : relative to ∫|q|, or to a value, what is left to rounding: no digits below it are asked for
     safety : factor of the difference of two solutions in a bound; 2 covers two errors of one size that cancel by half
     finer : the tolerance of the second solution over the estimate of the first: its own error should not count
-    least_tolerance : of the second solution, above what float64 and random features allow
+    least_tolerance : least tolerance of the second solution, above what float64 and random features allow
     companion_time : seconds of the second solve, as a factor of the first and a time to add, at most
     cloud, cloud_radius : points around a point, and how far, relative to the size of the domain, at which two
         solutions are compared: at the point alone their difference may vanish by chance
@@ -26,7 +26,7 @@ class OutputSettings:
         corner, derivatives of a network may be anything
     beside : factor of the difference of two solutions around a point by which they differ at it, from which on a
         derivative there is called unresolved
-    scan : points at which extrema begin to be sought; candidates : of them, those that Newton's method refines
+    scan : points at which extrema begin to be sought; candidates : those of them that Newton's method refines
     times : points in time at which a first passage is looked for, per time scale that the solution resolves
     most_solves : solves of the loop that works towards tolerances of outputs, at most
     step : by which factors the tolerance of the fields is lowered from solve to solve, least and most

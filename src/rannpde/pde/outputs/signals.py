@@ -89,7 +89,7 @@ def quantity_in_time(comparison: SolutionPair, output: Output, expression: Outpu
 
 
 def force_in_time(solution: Solution, output: Output, expression: OutputExpression) -> Quantity | None:
-    """The same of a force of a flow, which needs no second solution; None for anything else."""
+    """A maximum, minimum or frequency of a force of a flow, which needs no second solution; None for other outputs."""
     series = force_signals(solution, expression, output.on)
     if series is None:
         return None

@@ -21,7 +21,7 @@ LEAST_GROWTH = 0.04
 def singular_growth(pair: SolutionPair, expression: OutputExpression, point: Array, sign: float | None = None) -> float:
     """The exponent α > 0 of r^-α by which an expression grows towards a point (n,); 0 where it is bounded.
 
-    sign : of the growth that counts, for the largest (1) or smallest (-1) value; None for the absolute value
+    sign : sign of the growth that counts, for the largest (1) or smallest (-1) value; None for the absolute value
     """
     domain = pair.solution.stated.domain
     if pair.companion is None or not expression.order or expression.anchors or expression.uses_normals:

@@ -41,7 +41,7 @@ class PathSums:
         trapezoidal rule, whose noise the martingale increments explain
     score, score_in_time (M, d) : what the gradient at the start is the mean of, before it is turned into one, and what
         a step of twice the length changes in it
-    mean_square : of u along the paths
+    mean_square : mean square of u along the paths
     """
 
     value: Array
@@ -67,9 +67,7 @@ class PathsAtNode:
     tilt: Array | None
 
 
-def paths_at_node(
-    model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array, tilted: bool = True
-) -> PathsAtNode:
+def paths_at_node(model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array) -> PathsAtNode:
     """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
     form, nodes = model.form, model.grid.nodes
     s, slopes = float(nodes[n]), model.form.source.has("gradient")
@@ -83,7 +81,7 @@ def paths_at_node(
     point, slope = own.features.point, own.gradient if slopes else None
     source = linearised(form, s, point, own.value, slope)
     normals, tilt = draws.normals(n), None
-    if tilted and source.by_gradient is not None:
+    if source.by_gradient is not None:
         tilt = bounded_tilt(process.pull(s, point, source.by_gradient), h)
         parts = normals.shape[1] // process.dim
         normals = normals + np.tile(tilt, parts) * np.sqrt(h / parts)
@@ -232,8 +230,9 @@ def _scores(first: PathsAtNode, pair: StepPair, h: float, rule: Array) -> tuple[
 
 
 def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSums:
-    """The same for Euler's steps: extrapolated from twice the number of substeps on the same Brownian paths, of which
-    half the extrapolation counts as an error in time, which is a third of what is given back, as for the other parts.
+    """Sums over fresh paths of Euler's steps, extrapolated from twice as many substeps on the same Brownian paths.
+
+    Half the extrapolation counts as an error in time, which is a third of what is given back, as for the other parts.
     """
     process = model.process
     assert isinstance(process, EulerProcess)

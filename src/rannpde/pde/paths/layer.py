@@ -228,7 +228,7 @@ class LayerLaw:
     ) -> PathLayer:
         """A layer standardised on states (M, d); spread (d,): their scale, also where they are one point.
 
-        gradients (K, d) : of the data in states, from which ridges take directions
+        gradients (K, d) : gradients of the data in states, from which ridges take directions
         """
         dim, count, alone = state.shape[1], self.width, inner_width(self.width)
         centre = state.mean(axis=0)

@@ -102,7 +102,7 @@ class PathNetwork:
 
     @cached_property
     def martingale_parts(self) -> tuple[Array, Array, Array, Array]:
-        """The same of the martingale."""
+        """The weights of the martingale: of inner coordinates, of z, of z², of neurons."""
         return self._cut(self.martingale)
 
     @cached_property

@@ -20,26 +20,24 @@ COEFFICIENT_PROBES = 4
 """Random points at which the form of analytic coefficients is recognised; one would do with probability one."""
 
 
-def process_of(form: Parabolic, substeps: int = 1) -> GaussianProcess | LognormalProcess | EulerProcess:
+def process_of(form: Parabolic) -> GaussianProcess | LognormalProcess | EulerProcess:
     """The process of an equation: exact where constants suffice, Euler otherwise."""
     matrices = [f for f in form.second if f.middle is not None]
     if not matrices:
         diagonal = tuple((f.scale, f.diagonal) for f in form.second)
-        return _of_diagonal(form, diagonal, substeps)
+        return _of_diagonal(form, diagonal)
     if len(form.second) > 1 and not all(f.left is None and f.scale.constant for f in form.second):
         reject(
             "trace(…)", f"{len(form.second)} terms", "one term trace(diag(v)*C*diag(v)*hessian(u)), or constant ones"
         )
-    return _of_matrix(form, matrices, substeps)
+    return _of_matrix(form, matrices)
 
 
 def _constant(node: Operation) -> float:
     return float(evaluate_vector(node, {})[0, 0])
 
 
-def _of_matrix(
-    form: Parabolic, matrices: list[DiffusionFactors], substeps: int
-) -> GaussianProcess | LognormalProcess | EulerProcess:
+def _of_matrix(form: Parabolic, matrices: list[DiffusionFactors]) -> GaussianProcess | LognormalProcess | EulerProcess:
     first = matrices[0]
     assert first.middle is not None
     if all(f.left is None and f.scale.constant and (f.diagonal is None or f.diagonal.constant) for f in form.second):
@@ -53,17 +51,17 @@ def _of_matrix(
         affine = _affine_drift(form)
         if affine is not None and np.ptp(affine[1]) == 0:
             return GaussianProcess(*affine, triangle)
-        return EulerProcess(form, substeps, (), scalar_constant(0.5), None, triangle)
+        return EulerProcess(form, 1, (), scalar_constant(0.5), None, triangle)
     if first.scale.constant and first.left is not None:
         rate, growth = _proportional(form, first.left), _proportional_drift(form)
         if rate is not None and growth is not None:
             triangle = _triangle(2 * _constant(first.scale) * rate[:, None] * first.middle * rate)
             return LognormalProcess(growth, triangle)
-    return EulerProcess(form, substeps, (), first.scale, first.left, _triangle(first.middle))
+    return EulerProcess(form, 1, (), first.scale, first.left, _triangle(first.middle))
 
 
 def _of_diagonal(
-    form: Parabolic, diagonal: tuple[tuple[Operation, Operation | None], ...], substeps: int
+    form: Parabolic, diagonal: tuple[tuple[Operation, Operation | None], ...]
 ) -> GaussianProcess | LognormalProcess | EulerProcess:
     parts = [scale if own is None else combine("multiply", scale, own) for scale, own in diagonal]
     total = parts[0]
@@ -82,7 +80,7 @@ def _of_diagonal(
         if not (root >= 0).all():
             raise InputError(NEGATIVE)
         return LognormalProcess(growth, np.sqrt(2 * root))
-    return EulerProcess(form, substeps, diagonal)
+    return EulerProcess(form, 1, diagonal)
 
 
 def _triangle(matrix: Array) -> Array:

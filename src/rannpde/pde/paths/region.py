@@ -48,7 +48,7 @@ is known to 2·√(2/256) of itself if errors are normal, which is added."""
 class RegionNetwork:
     """u at one time on a region of R^d: the mean of two networks, with the root mean square of its error.
 
-    half_width : of the interval of each value, at the confidence asked for
+    half_width : half the width of the interval of each value, at the confidence asked for
     """
 
     networks: tuple[PathNetwork, PathNetwork]

@@ -41,7 +41,7 @@ class RidgeRegression:
 
     @classmethod
     def of_moments(cls, mean: Array, covariance: Array, count: int, floor: float) -> RidgeRegression:
-        """The same from the mean (C,) and the lower triangle of the covariance (C, C) of the columns of the design."""
+        """A regression from the mean (C,) and the lower triangle of the covariance (C, C) of the columns."""
         size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         constant = size <= COMPUTED * np.maximum(np.abs(mean), 1.0)
         scale = np.where(constant, 1.0, size)

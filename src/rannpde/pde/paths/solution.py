@@ -241,7 +241,7 @@ class PathsHistory:
         return [f"iteration {k}: {one}" for own in self.iterations for k, one in enumerate(own, start=1)]
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The history as data that JSON can hold."""
         return {"iterations": [[list(vars(one).values()) for one in own] for own in self.iterations]}
 
     @classmethod

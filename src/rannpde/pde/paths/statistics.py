@@ -49,10 +49,11 @@ class SampleMoments:
 class PathSample:
     """What fresh paths of one model said: moments over antithetic pairs.
 
-    in_time, before : of what a step of twice the length changes in the value, and of what doubling it once more does
-    gradient, gradient_in_time : of the score of the first step (d,), before it is turned into a gradient, and of what a
-        step of twice the length changes in it
-    residual : variance of Σ W ρ of single paths; mean_square : of u along the paths
+    in_time, before : moments of what a step of twice the length changes in the value, and of what doubling it once more
+        does
+    gradient, gradient_in_time : moments of the score of the first step (d,), before it is turned into a gradient, and
+        of what a step of twice the length changes in it
+    residual : variance of Σ W ρ of single paths; mean_square : mean square of u along the paths
     """
 
     value: SampleMoments

@@ -49,7 +49,7 @@ class PathsResolution:
 class TrainedPair:
     """Two independent models of one resolution, and what judging and training them took.
 
-    sample : of the pilot; remainder : least and largest bias that the linearisation may have left
+    sample : sample of the pilot; remainder : least and largest bias that the linearisation may have left
     """
 
     models: tuple[PathsModel, PathsModel]

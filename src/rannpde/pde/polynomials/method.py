@@ -119,7 +119,7 @@ class PolynomialHistory:
         return [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The history as data that JSON can hold."""
         rows = []
         for one in self.iterations:
             estimate = one.estimate if np.isfinite(one.estimate) else None

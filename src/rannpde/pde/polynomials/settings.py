@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class PolynomialSettings:
     """Degrees, and where refinement ends.
 
-    most_degree : from which cells are cut instead: more unknowns in one cell no longer pay where a series has not
-        converged by then; the first solve has a third of it, each further one half as much again
+    most_degree : degree from which cells are cut instead: more unknowns in one cell no longer pay where a series has
+        not converged by then; the first solve has a third of it, each further one half as much again
     most_unknowns : beyond, a dense factorisation takes minutes; as many are allowed in every cell where cells are
         solved one after the other
     """

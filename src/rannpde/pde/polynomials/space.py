@@ -27,7 +27,7 @@ from rannpde.pde.statement.functionals import common_power
 class PolynomialSpace:
     """Legendre series of a degree along each coordinate on the cells of a tensor grid.
 
-    edges : for each coordinate, the ends (C + 1,) of its cells; degrees : for each coordinate
+    edges : for each coordinate, the ends (C + 1,) of its cells; degrees : for each coordinate, the degree
     roots : for each coordinate, the edges beside which functions are polynomials in a root of the distance
     """
 
@@ -158,11 +158,6 @@ class PiecewiseTensor:
     @property
     def dim(self) -> int:
         return self.space.dim
-
-    @property
-    def edges(self) -> tuple[Array, ...]:
-        """Where cells end, along each coordinate."""
-        return self.space.edges
 
     @property
     def roots(self) -> tuple[tuple[float, ...], int]:

@@ -60,7 +60,7 @@ def array(key: str, value: Any) -> Any:
 
 
 def phasor(key: str, value: Any) -> Any:
-    """The same, or a complex number written as text, "1j" or "0.5-2j", which TOML has no form for."""
+    """Numbers as ``array`` reads them, or a complex one written as text, "1j" or "0.5-2j": TOML has no form for it."""
     if not isinstance(value, str):
         return array(key, value)
     try:

@@ -17,9 +17,9 @@ from rannpde.pde.problem.shapes import domain_from_table
 class ParametricDomain:
     """A domain for every value of some parameters.
 
-    names : of the parameters that it depends on
+    names : names of the parameters that it depends on
     make : name → number, of all parameters, to the domain
-    table : of a problem file, if it was stated there; None for a function of the user's
+    table : the table of a problem file, if it was stated there; None for a function of the user's
     """
 
     names: tuple[str, ...]

@@ -17,6 +17,7 @@ x = { euclidean = 100 }
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -37,6 +38,7 @@ from rannpde.pde.problem.entries import ENTRIES_LIMIT, constants, interval, know
 
 Parameters = Mapping[str, float]
 Reader = Callable[[str, Any, Parameters], Domain]
+EntryReader = Callable[[str, Any, Parameters], Any]
 OPERATIONS: tuple[SetOperation, ...] = ("union", "intersection", "difference")
 
 
@@ -118,94 +120,88 @@ def _box(key: str, table: Any, parameters: Parameters) -> Domain:
         return Box(**intervals)
 
 
-def _arguments(key: str, table: Any, needed: tuple[str, ...], free: tuple[str, ...] = ()) -> dict[str, Any]:
-    entries = known(key, table, (*needed, *free, "names", "name"))
-    for name in needed:
-        require(name in entries, key, sorted(entries), f"given with {name}")
-    return entries
+def _number(key: str, value: Any, parameters: Parameters) -> float:
+    return constants(key, [value], parameters)[0]
 
 
-def _labels(key: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    labels: dict[str, Any] = {}
-    if "names" in entries:
-        labels["names"] = tuple(texts(f"{key}.names", entries["names"]))
-    if "name" in entries:
-        labels["name"] = text(f"{key}.name", entries["name"])
-    return labels
-
-
-def _ball(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("centre", "radius"))
-    centre = constants(f"{key}.centre", entries["centre"], parameters)
-    radius = constants(f"{key}.radius", [entries["radius"]], parameters)[0]
-    with naming(key):
-        return Ball(centre, radius, **_labels(key, entries))
-
-
-def _ellipse(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("centre", "semi_axes"), ("angle",))
-    centre, axes = (constants(f"{key}.{name}", entries[name], parameters) for name in ("centre", "semi_axes"))
-    angle = constants(f"{key}.angle", [entries.get("angle", 0.0)], parameters)[0]
-    with naming(key):
-        return Ellipse(centre, axes, angle, **_labels(key, entries))
-
-
-def _halfspace(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("normal", "offset"))
-    normal = constants(f"{key}.normal", entries["normal"], parameters)
-    offset = constants(f"{key}.offset", [entries["offset"]], parameters)[0]
-    with naming(key):
-        return HalfSpace(normal, offset, **_labels(key, entries))
-
-
-def _cylinder(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("start", "end", "radius"))
-    start, end = (constants(f"{key}.{name}", entries[name], parameters) for name in ("start", "end"))
-    radius = constants(f"{key}.radius", [entries["radius"]], parameters)[0]
-    with naming(key):
-        return Cylinder(start, end, radius, **_labels(key, entries))
-
-
-def _rows(key: str, value: Any, parameters: Parameters) -> list[list[float]]:
+def _points(key: str, value: Any, parameters: Parameters) -> list[list[float]]:
     listed = isinstance(value, (list, tuple)) and len(value) <= 100 * ENTRIES_LIMIT
     require(listed, key, value, "a list of points")
     return [constants(key, row, parameters) for row in value]
 
 
-def _polygon(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("corners",), ("holes", "edges"))
-    corners = _rows(f"{key}.corners", entries["corners"], parameters)
-    holes = entries.get("holes", [])
-    require(isinstance(holes, (list, tuple)), f"{key}.holes", holes, "a list of polygons' corners")
-    inner = [_rows(f"{key}.holes", hole, parameters) for hole in holes]
-    edges = texts(f"{key}.edges", entries["edges"]) if "edges" in entries else None
-    with naming(key):
-        return Polygon(corners, inner, edges=edges, **_labels(key, entries))
+def _loops(key: str, value: Any, parameters: Parameters) -> list[list[list[float]]]:
+    require(isinstance(value, (list, tuple)), key, value, "a list of polygons' corners")
+    return [_points(key, loop, parameters) for loop in value]
 
 
-def _implicit(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = known(key, table, ("formula", "within", "name"))
-    for name in ("formula", "within"):
-        require(name in entries, key, sorted(entries), f"given with {name}")
-    box = _box(f"{key}.within", entries["within"], parameters)
-    assert isinstance(box, Box)
-    with naming(key):
-        return Implicit(text("formula", entries["formula"]), box, **_labels(key, entries))
+def _text(key: str, value: Any, parameters: Parameters) -> str:
+    return text(key, value)
 
 
-def _curve(key: str, table: Any, parameters: Parameters) -> Domain:
-    entries = _arguments(key, table, ("x", "y"), ("span",))
-    span: dict[str, Any] = {"span": constants(f"{key}.span", entries["span"], parameters)} if "span" in entries else {}
-    with naming(key):
-        return Curve(text("x", entries["x"]), text("y", entries["y"]), **span, **_labels(key, entries))
+def _texts(key: str, value: Any, parameters: Parameters) -> list[str]:
+    return texts(key, value)
 
 
-def _mesh(key: str, table: Any, parameters: Parameters) -> Domain:
+def _mesh(file: str, **labels: Any) -> Domain:
     from rannpde.domains.shapes.meshes import mesh
 
-    entries = _arguments(key, table, ("file",))
-    with naming(key):
-        return mesh(text("file", entries["file"]), **_labels(key, entries))
+    return mesh(file, **labels)
+
+
+@dataclass(frozen=True)
+class _ShapeEntries:
+    """The table of a shape: its constructor, and how the arguments are read that it needs or may have.
+
+    attributes : argument → the attribute that keeps it, where that has another name
+    """
+
+    shape: Callable[..., Domain]
+    needed: Mapping[str, EntryReader]
+    free: Mapping[str, EntryReader] = field(default_factory=dict)
+    labels: tuple[str, ...] = ("names", "name")
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, key: str, table: Any, parameters: Parameters) -> Domain:
+        readers = {**self.needed, **self.free, **{name: LABELS[name] for name in self.labels}}
+        entries = known(key, table, tuple(readers))
+        for name in self.needed:
+            require(name in entries, key, sorted(entries), f"given with {name}")
+        arguments = {name: readers[name](f"{key}.{name}", value, parameters) for name, value in entries.items()}
+        with naming(key):
+            return self.shape(**arguments)
+
+    def write(self, domain: Domain) -> dict[str, Any]:
+        """The entries of a shape; what is None is left out."""
+        arguments = (*self.needed, *self.free, *self.labels)
+        values = {name: getattr(domain, self.attributes.get(name, name)) for name in arguments}
+        return {
+            name: _intervals(value) if isinstance(value, Box) else _listed(value)
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+def _listed(value: Any) -> Any:
+    """A value whose tuples are lists, as in a file that was read."""
+    return [_listed(part) for part in value] if isinstance(value, tuple) else value
+
+
+LABELS: dict[str, EntryReader] = {"names": _texts, "name": _text}
+SHAPES = {
+    "ball": _ShapeEntries(Ball, {"centre": constants, "radius": _number}),
+    "ellipse": _ShapeEntries(Ellipse, {"centre": constants, "semi_axes": constants}, {"angle": _number}),
+    "halfspace": _ShapeEntries(HalfSpace, {"normal": constants, "offset": _number}),
+    "cylinder": _ShapeEntries(Cylinder, {"start": constants, "end": constants, "radius": _number}),
+    "polygon": _ShapeEntries(
+        Polygon, {"corners": _points}, {"holes": _loops, "edges": _texts}, attributes={"corners": "corner_points"}
+    ),
+    "implicit": _ShapeEntries(
+        Implicit, {"formula": _text, "within": _box}, labels=("name",), attributes={"within": "frame"}
+    ),
+    "curve": _ShapeEntries(Curve, {"x": _text, "y": _text}, {"span": constants}),
+    "mesh": _ShapeEntries(_mesh, {"file": _text}),
+}
 
 
 def _moved(key: str, table: Any, parameters: Parameters) -> Domain:
@@ -213,7 +209,7 @@ def _moved(key: str, table: Any, parameters: Parameters) -> Domain:
     require("shape" in entries, key, sorted(entries), "given with shape")
     shape = shape_from_table(f"{key}.shape", entries["shape"], parameters)
     factor = constants(f"{key}.factor", [entries.get("factor", 1.0)], parameters)[0]
-    rotation = _rows(f"{key}.rotation", entries.get("rotation", np.eye(shape.dim).tolist()), parameters)
+    rotation = _points(f"{key}.rotation", entries.get("rotation", np.eye(shape.dim).tolist()), parameters)
     shift = constants(f"{key}.shift", entries.get("shift", [0.0] * shape.dim), parameters)
     matrix = np.array(rotation) if all(len(row) == shape.dim for row in rotation) else np.zeros(0)
     turning = matrix.shape == (shape.dim,) * 2 and np.allclose(matrix @ matrix.T, np.eye(shape.dim), atol=1e-9)
@@ -237,14 +233,7 @@ def _operation(operation: SetOperation) -> Reader:
 
 READERS: dict[str, Reader] = {
     "box": _box,
-    "ball": _ball,
-    "ellipse": _ellipse,
-    "halfspace": _halfspace,
-    "cylinder": _cylinder,
-    "polygon": _polygon,
-    "implicit": _implicit,
-    "curve": _curve,
-    "mesh": _mesh,
+    **{kind: entries.read for kind, entries in SHAPES.items()},
     "moved": _moved,
     **{operation: _operation(operation) for operation in OPERATIONS},
 }
@@ -270,34 +259,16 @@ def _intervals(box: Box) -> dict[str, Any]:
 
 
 def _shape_table(domain: Domain) -> dict[str, Any] | None:
-    name = {} if getattr(domain, "name", None) is None else {"name": domain.name}  # type: ignore[attr-defined]
-    labels = {"names": list(domain.names)} | name
     if isinstance(domain, Box):
-        return {"box": _intervals(domain) | name}
-    if isinstance(domain, Ball):
-        return {"ball": {"centre": list(domain.centre), "radius": domain.radius} | labels}
-    if isinstance(domain, Ellipse):
-        own = {"centre": list(domain.centre), "semi_axes": list(domain.semi_axes), "angle": domain.angle}
-        return {"ellipse": own | labels}
-    if isinstance(domain, HalfSpace):
-        return {"halfspace": {"normal": list(domain.normal), "offset": domain.offset} | labels}
-    if isinstance(domain, Cylinder):
-        ends = {"start": list(domain.start), "end": list(domain.end), "radius": domain.radius}
-        return {"cylinder": ends | labels}
-    if isinstance(domain, Polygon):
-        loops = [[list(corner) for corner in loop] for loop in (domain.corner_points, *domain.holes)]
-        edges = {} if domain.edges is None else {"edges": list(domain.edges)}
-        return {"polygon": {"corners": loops[0], "holes": loops[1:]} | edges | labels}
-    if isinstance(domain, Implicit):
-        return {"implicit": {"formula": domain.formula, "within": _intervals(domain.frame)} | name}
-    if isinstance(domain, Curve):
-        return {"curve": {"x": domain.x, "y": domain.y, "span": list(domain.span)} | labels}
+        return {"box": _intervals(domain) | ({} if domain.name is None else {"name": domain.name})}
     if isinstance(domain, Moved):
         inner = _shape_table(domain.domain)
-        move = {"factor": domain.move.factor, "shift": list(domain.move.shift)}
-        rotation = [list(row) for row in domain.move.rotation]
-        return None if inner is None else {"moved": {"shape": inner, "rotation": rotation} | move}
+        move = {name: _listed(getattr(domain.move, name)) for name in ("rotation", "factor", "shift")}
+        return None if inner is None else {"moved": {"shape": inner} | move}
     if isinstance(domain, Combined):
         parts = [_shape_table(part) for part in domain.parts]
         return None if None in parts else {domain.operation: parts}
+    for kind, entries in SHAPES.items():
+        if entries.shape is type(domain):
+            return {kind: entries.write(domain)}
     return None

@@ -50,7 +50,7 @@ class StepLimit:
         """Return the limit for everything in the equations and boundary conditions that depends on time explicitly.
 
         tol : share of their range that data may be wrong by in the mean square over the whole time
-        degree : of the polynomial by which a step of the integrator represents the data
+        degree : degree of the polynomial by which a step of the integrator represents the data
         """
         parts = timed_parts(evolution)
         if not parts:

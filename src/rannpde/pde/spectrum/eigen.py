@@ -11,7 +11,17 @@ import numpy as np
 
 from rannpde.arrays import Rng
 from rannpde.domains.domain import Box
-from rannpde.errors import InputError, is_real, positive_integer, positive_number, reject, require, suggestion
+from rannpde.errors import (
+    InputError,
+    is_real,
+    positive_integer,
+    positive_number,
+    random_generator,
+    reject,
+    require,
+    suggestion,
+    whole_number,
+)
 from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Progress
 from rannpde.pde.problem.problem import Problem
@@ -78,13 +88,8 @@ def eigen(
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     wanted = Wanted.of(which, near)
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
-    try:
-        generator = np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
-    request = EigenRequest(
-        read_pencil(problem), wanted, count, tol, settings or SpectrumSettings(), generator, monitor
-    )  # fmt: skip
+    generator = random_generator("rng", rng)
+    request = EigenRequest(read_pencil(problem), wanted, count, tol, settings or SpectrumSettings(), generator, monitor)
     phases = _phases(phase, problem)
     with one_thread():
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
@@ -166,6 +171,5 @@ def eigen_settings(table: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError:
             reject("near", table["near"], 'a number, or a complex one as text, "0.2+0.1j"')
     if "rng" in settings:
-        whole = isinstance(settings["rng"], int) and not isinstance(settings["rng"], bool) and settings["rng"] >= 0
-        require(whole, "rng", settings["rng"], "a whole number ≥ 0")
+        whole_number("rng", settings["rng"])
     return settings

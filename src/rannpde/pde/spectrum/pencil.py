@@ -10,7 +10,7 @@ so that all coefficients are sums of complex numbers times real formulas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
@@ -124,6 +124,18 @@ class Pencil:
         """The highest derivative of a field in the equations."""
         return max(one.order(field) for one in self.equations)
 
+    def typical_eigenvalue(self, equations: Iterable[LinearTerm], points: Array, length: float) -> float:
+        """The ratio of both sides of some equations, at points (M, n), for the longest wave on a length."""
+        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        wave, sums = np.pi / length, np.zeros(self.degree + 1)
+        for one in equations:
+            for jet, own in one.at(known, len(points)).items():
+                for power, values in own.items():
+                    sums[power] += float(np.median(np.abs(values))) * wave**jet.order
+        if sums[0] > 0 and sums[-1] > 0:
+            return float((sums[0] / sums[-1]) ** (1 / self.degree))
+        return float(wave ** max(self.order(name) for name in self.fields))
+
     def require_real_derivatives(self) -> None:
         """An InputError where the eigenvalue or a complex number is a factor of a derivative, or of a condition
         without one: masses within cells are those of the fields themselves."""
@@ -154,10 +166,8 @@ class Pencil:
         def stated(one: LinearTerm) -> sympy.Expr:
             total: sympy.Expr = sympy.Integer(0)
             for jet, own in one.coefficients.items():
-                counts = [(s, k) for s, k in zip(words.symbols, jet.index, strict=True) if k]
-                function = words.field_function(jet.field)
-                derivative = sympy.Derivative(function, *counts) if counts else function
-                total += sum(factor.real * formula for factor, formula in own.get(0, ())) * derivative
+                factor = sum(factor.real * formula for factor, formula in own.get(0, ()))
+                total += factor * words.derivative(jet.field, jet.index)
             return total
 
         conditions = dict(problem.conditions)

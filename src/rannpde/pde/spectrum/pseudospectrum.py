@@ -30,7 +30,7 @@ NORM_NODES = (400, 60, 20)
 class Pseudospectrum:
     """σ_min(z - T) (rows, columns) on a grid of the complex plane, z = real[column] + i imaginary[row].
 
-    values : the eigenvalues that were used; condition : of their modes, 1 where they are orthogonal
+    values : the eigenvalues that were used; condition : condition of their modes, 1 where they are orthogonal
     """
 
     real: Array

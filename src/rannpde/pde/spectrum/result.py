@@ -38,7 +38,7 @@ WITHIN_BOUNDS = "every bound is below the tolerance"
 class Mode:
     """An eigenfunction. Call it for values (M, fields), or (M,) for a single field; its largest value is 1.
 
-    value : the eigenvalue, real or complex; bound : of its error
+    value : the eigenvalue, real or complex; bound : bound of its error
     function, imaginary : real and imaginary part, the second None where the mode is real
     """
 

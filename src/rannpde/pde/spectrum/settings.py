@@ -18,24 +18,25 @@ DISTINCT_EIGENVALUES = SAME_EIGENVALUE / MUCH_SMALLER
 class SpectrumSettings:
     """Discretisation, linear algebra and error bounds.
 
-    degree, more_degree : of the highest derivative on a cell of an interval, and what a second discretisation adds
-    first_cells : of an interval
-    most_cells : of an interval, where refinement ends
-    box_unknowns : of tensor products on boxes, symmetric and other problems: dense matrices of a few seconds
+    degree, more_degree : degree of the highest derivative on a cell of an interval; what a second discretisation adds
+    first_cells : cells of an interval at the start
+    most_cells : cells of an interval, where refinement ends
+    box_unknowns : most unknowns of tensor products on boxes, symmetric and other problems: dense matrices of a few
+        seconds
     dense : unknowns up to which all eigenvalues of a discretisation are computed, beyond only those near the wanted
     spare : eigenvalues beyond the wanted ones that are looked at: they tell gaps, and that none lies between
     same : relative difference below which eigenvalues are computed as one cluster: the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
     trust : factor of the difference of two discretisations, the finer of which is believed
-    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious;
-        eigenvalues that particular solutions refine are located and counted with this error
+    residual_limit : residual of the equation on a grid twice as fine, relative to its terms, above which a mode is
+        spurious; eigenvalues that particular solutions refine are located and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
     shape_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension: in space each iteration
         costs about four times as much as the one before, and the first ones little
     shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
     shape_spare : as ``spare``, on shapes, where clusters are common
-    most_iterations : of the adaptive loop
+    most_iterations : iterations of the adaptive loop at most
     """
 
     degree: int = 18

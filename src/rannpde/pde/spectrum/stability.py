@@ -123,10 +123,7 @@ def _linear_part(expression: Expression, problem: Problem, base: Callable[[Jet],
     table = {symbol: base(jet) for symbol, jet in expression.symbols.items() if symbol in used}
     total: sympy.Expr = sympy.Integer(0)
     for jet, partial in zip(expression.jets, expression.partials, strict=True):
-        counts = [(s, k) for s, k in zip(words.symbols, jet.index, strict=True) if k]
-        function = words.field_function(jet.field)
-        derivative = sympy.Derivative(function, *counts) if counts else function
-        total += partial.xreplace(table) * derivative
+        total += partial.xreplace(table) * words.derivative(jet.field, jet.index)
     return total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,14 @@ SPECTRUM_ENDS = {
     "smallest": "the smallest absolute values",
 }
 """What ``which`` may be."""
+SORT_KEYS: dict[str, Callable[[Array], Array]] = {
+    "lowest": np.real,
+    "highest": lambda values: -values.real,
+    "lowest imaginary": np.imag,
+    "highest imaginary": lambda values: -values.imag,
+    "smallest": np.abs,
+}
+"""The numbers of eigenvalues by which each end sorts them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class Wanted:
         return cls(which, None if near is None else complex(near))
 
     def decided(self, values: Array) -> Wanted:
-        """The same with an end: eigenvalues of a coarse discretisation tell at which end the spectrum is bounded."""
+        """The wish with an end: eigenvalues of a coarse discretisation tell at which one the spectrum is bounded."""
         if self.which is not None or self.near is not None or not len(values):
             return self
         large = values[np.abs(values) >= np.median(np.abs(values))]
@@ -52,18 +61,7 @@ class Wanted:
 
     def order(self, values: Array) -> Array:
         """Positions of values (K,), the most wanted first."""
-        if self.near is not None:
-            keys = np.abs(values - self.near)
-        elif self.which == "highest":
-            keys = -values.real
-        elif self.which == "lowest imaginary":
-            keys = values.imag
-        elif self.which == "highest imaginary":
-            keys = -values.imag
-        elif self.which == "smallest":
-            keys = np.abs(values)
-        else:
-            keys = values.real
+        keys = SORT_KEYS[self.which or "lowest"](values) if self.near is None else np.abs(values - self.near)
         first = np.argsort(keys, kind="stable")
         rank = np.zeros(len(values))
         level, last = 0, None

@@ -67,7 +67,7 @@ def build(text: str, vocabulary: Vocabulary) -> sympy.Expr:
 
 
 def build_tree(text: str, left: Node, right: Node | None, vocabulary: Vocabulary) -> sympy.Expr:
-    """The same of a syntax tree of the text, in which some nodes may have been replaced."""
+    """left - right as SymPy, of a syntax tree of the text in which some nodes may have been replaced."""
     builder = _Builder(text, vocabulary)
     value = builder.scalar(left)
     return value if right is None else value - builder.scalar(right)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import sympy
@@ -55,7 +55,7 @@ class EllipticCoefficients:
 class SecondOrderSystem(ABC):
     """A system of second order in divergence form, the equations in the order of the fields they belong to.
 
-    names : of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
+    names : names of the equations; signs : ±1 by which each was multiplied, so that its own diffusion is positive
     fluxes : by equation, by coordinate, of at most first order; rests : by equation, all other terms
     """
 
@@ -173,7 +173,7 @@ class DivergenceSystem(SecondOrderSystem):
 def divergence_system(expressions: Mapping[str, Expression], vocabulary: Vocabulary, bounds: Array) -> DivergenceSystem:
     """The system in divergence form; NoDivergenceForm, with the reason, where it has none.
 
-    bounds (d, 2) : of the domain, in which coefficients are looked at
+    bounds (d, 2) : bounds of the domain, in which coefficients are looked at
 
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))
@@ -197,8 +197,8 @@ def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[t
         rest = form.source.source
         for jet, coefficient in _second_order(form.source):
             _require_smooth(name, coefficient)
-            first, last = _axes(jet)
-            inner = _derivative(jet.field, first, vocabulary)
+            first, last = jet.axes
+            inner = sympy.Derivative(vocabulary.field_function(jet.field), vocabulary.symbols[first])
             coordinate = vocabulary.coordinates[last]
             symbol = coordinate_symbol(coordinate)
             sources[coordinate] = sources.get(coordinate, sympy.Integer(0)) + coefficient * inner
@@ -223,7 +223,7 @@ def _second_order(expression: Expression) -> list[tuple[Jet, sympy.Expr]]:
 
 
 def _without_second(expression: Expression) -> Expression:
-    """The same without second derivatives, whose coefficients cancel but for the order of their terms."""
+    """The expression without second derivatives, whose coefficients cancel but for the order of their terms."""
     second = {symbol: sympy.Integer(0) for symbol, jet in expression.symbols.items() if jet.order == 2}
     symbols = {symbol: jet for symbol, jet in expression.symbols.items() if jet.order < 2}
     formula = expression.formula.xreplace(second)
@@ -250,14 +250,3 @@ def _require_smooth(name: str, coefficient: sympy.Expr) -> None:
         raise NoDivergenceForm(f"a coefficient of equation {name!r} jumps outside of a divergence")
     if coefficient.has(AppliedUndef):
         raise NoDivergenceForm(f"a coefficient of equation {name!r} is a function without a formula")
-
-
-def _axes(jet: Jet) -> tuple[int, int]:
-    """The two axes of a second derivative, the lower one first."""
-    axes = [axis for axis, order in enumerate(jet.index) for _ in range(order)]
-    return axes[0], axes[1]
-
-
-def _derivative(field: str, axis: int, vocabulary: Vocabulary) -> sympy.Expr:
-    function: Any = vocabulary.field_function(field)
-    return sympy.Derivative(function, vocabulary.symbols[axis])

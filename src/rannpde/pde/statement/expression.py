@@ -39,6 +39,11 @@ class Jet:
     def order(self) -> int:
         return sum(self.index)
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes along which the field is differentiated, each as often as it is."""
+        return tuple(axis for axis, order in enumerate(self.index) for _ in range(order))
+
 
 class Functional(Protocol):
     """A value of fields elsewhere, or an integral of them (``rannpde.pde.statement.functionals``)."""

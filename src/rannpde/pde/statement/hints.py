@@ -50,7 +50,7 @@ def unknown_name(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -> st
 
 
 def unknown_function(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -> str:
-    """The same for a name that is called.
+    """The reason why a name that is called is refused, with what to write instead.
 
     >>> unknown_function("ln", Vocabulary(("x",), None, ("u",)))
     "the function 'ln' is unknown; did you mean 'log'?"

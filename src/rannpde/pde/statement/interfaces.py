@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.pde.statement.kinks import KINKED, Absolute, Delta, Larger, Sign, Smaller, Step, Where, own_kinks
+from rannpde.pde.statement.kinks import JUMPING, Kinked, Where, own_kinks
 
 MOST_BRANCHES = 64
 """Smooth expressions that one condition may amount to; a condition of more is taken as it stands."""
@@ -17,6 +17,7 @@ MOST_BRANCHES = 64
 def interface_levels(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
     """Expressions in these symbols alone, on whose zeros the formulas jump or have kinks; each once, whatever its sign.
 
+    >>> from rannpde.pde.statement.kinks import Absolute, Larger
     >>> x, y = sympy.symbols("x y", real=True)
     >>> interface_levels([Where(Larger(Absolute(x), y) - 2, 1, 3) * y], [x, y])
     [x + 2, x - 2, y - 2]
@@ -49,23 +50,16 @@ def _factors(smooth: sympy.Expr) -> Iterator[sympy.Expr]:
 
 def _kinks(node: sympy.Expr) -> Iterator[sympy.Expr]:
     """Expressions with kinks of their own, perhaps, on whose zeros the formula is not smooth."""
-    if not node.has(*KINKED):
+    if not node.has(Kinked):
         return
-    if isinstance(node, KINKED):
-        yield _level(node)
-    inner = node.args[1:] if isinstance(node, Where) else () if _of_one(node) else node.args
+    inner = node.args
+    if isinstance(node, Kinked):
+        yield node.level
+        # kinks of a level do not matter where it is not zero
+        inner = inner[1:] if isinstance(node, Where) else () if isinstance(node, JUMPING) else inner
     for part in inner:
         if isinstance(part, sympy.Expr):
             yield from _kinks(part)
-
-
-def _of_one(node: sympy.Expr) -> bool:
-    """Whether the node has kinks at the zeros of its argument, whose own kinks then do not matter where it is not 0."""
-    return isinstance(node, (Sign, Step, Delta))
-
-
-def _level(node: sympy.Expr) -> sympy.Expr:
-    return node.args[0] - node.args[1] if isinstance(node, (Larger, Smaller)) else node.args[0]
 
 
 def branches(expression: sympy.Expr) -> list[sympy.Expr]:
@@ -74,40 +68,29 @@ def branches(expression: sympy.Expr) -> list[sympy.Expr]:
     expressions: list[sympy.Expr] = []
     while open_ and len(open_) + len(expressions) <= MOST_BRANCHES:
         one = open_.pop()
-        kinks = [node for node in sympy.postorder_traversal(one) if isinstance(node, KINKED)]
+        kinks = [node for node in sympy.postorder_traversal(one) if isinstance(node, Kinked)]
         if not kinks:
             expressions.append(one)
             continue
         node = kinks[0]  # the innermost: nothing in it has a kink
-        if isinstance(node, (Where, Sign, Step, Delta)):
-            expressions.append(_level(node))
-        open_ += [one.xreplace({node: choice}) for choice in _choices(node)]
+        if isinstance(node, JUMPING):
+            expressions.append(node.level)
+        open_ += [one.xreplace({node: choice}) for choice in node.sides]
     return [expression] if open_ else expressions
-
-
-def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """Return the value of a kinked node where its argument is positive, and where it is negative."""
-    first, *others = node.args
-    if isinstance(node, Absolute):
-        return first, -first
-    if isinstance(node, (Larger, Smaller)):
-        return (first, others[0]) if isinstance(node, Larger) else (others[0], first)
-    if isinstance(node, Where):
-        return others[0], others[1]
-    return sympy.Integer(isinstance(node, (Sign, Step))), sympy.Integer(-1 if isinstance(node, Sign) else 0)
 
 
 def on_side(formula: sympy.Expr, positive: Callable[[sympy.Expr], bool | None]) -> sympy.Expr:
     """The formula without those kinks whose level has a known sign; ``positive`` gives it, or None.
 
+    >>> from rannpde.pde.statement.kinks import Absolute
     >>> x, u = sympy.symbols("x u", real=True)
     >>> on_side(Where(x - 1, 2, 3) * Absolute(u), lambda level: True if level.has(x) else None)
     2*abs(u)
     """
-    if not formula.has(*KINKED):
+    if not formula.has(Kinked):
         return formula
-    if isinstance(formula, KINKED):
-        sign = positive(_level(formula))
+    if isinstance(formula, Kinked):
+        sign = positive(formula.level)
         if sign is not None:
-            return on_side(_choices(formula)[0 if sign else 1], positive)
+            return on_side(formula.sides[0 if sign else 1], positive)
     return formula.func(*[on_side(part, positive) if isinstance(part, sympy.Expr) else part for part in formula.args])

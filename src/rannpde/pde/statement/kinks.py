@@ -31,11 +31,29 @@ class Real(sympy.Function):  # type: ignore[misc, unused-ignore]  # SymPy has no
         return f"{self.word}({', '.join(printer.doprint(argument) for argument in self.args)})"
 
 
-class Absolute(Real):
+class Kinked(Real):
+    """Abstract: a function that is not smooth where its level is zero."""
+
+    @property
+    def level(self) -> sympy.Expr:
+        """The expression on whose zeros it jumps or has a kink."""
+        return self.args[0]
+
+    @property
+    def sides(self) -> tuple[sympy.Expr, sympy.Expr]:
+        """What it is where the level is positive, and where it is negative."""
+        raise NotImplementedError
+
+
+class Absolute(Kinked):
     """|g|."""
 
     word = "abs"
     is_nonnegative = True
+
+    @property
+    def sides(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.args[0], -self.args[0]
 
     @classmethod
     def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
@@ -59,10 +77,11 @@ class Exponential(Real):
         return self
 
 
-class Sign(Real):
+class Sign(Kinked):
     """-1, 0 or 1."""
 
     word = "sign"
+    sides = sympy.Integer(1), sympy.Integer(-1)
 
     @classmethod
     def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
@@ -72,10 +91,11 @@ class Sign(Real):
         return 2 * Delta(self.args[0], sympy.Integer(0))
 
 
-class Step(Real):
+class Step(Kinked):
     """1 where g > 0, 0 where g < 0, and ½ between, so that the two slopes of a kink are shared."""
 
     word = "step"
+    sides = sympy.Integer(1), sympy.Integer(0)
     is_nonnegative = True
 
     @classmethod
@@ -86,10 +106,11 @@ class Step(Real):
         return Delta(self.args[0], sympy.Integer(0))
 
 
-class Delta(Real):
+class Delta(Kinked):
     """The derivative of that order of δ(g): zero wherever a function can be evaluated."""
 
     word = "δ"
+    sides = sympy.Integer(0), sympy.Integer(0)
 
     @classmethod
     def eval(cls, g: sympy.Expr, order: sympy.Expr) -> sympy.Expr | None:
@@ -101,39 +122,44 @@ class Delta(Real):
         return Delta(self.args[0], self.args[1] + 1)
 
 
-class Larger(Real):
+class Extreme(Kinked):
+    """Abstract: one of two expressions, by the order of their values."""
+
+    step = 1
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a == b:
+            return a
+        upper, lower = (a, b)[:: cls.step]
+        return (a if upper >= lower else b) if a.is_Number and b.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        one, other = self.args if argindex == 1 else self.args[::-1]
+        return Step(self.step * (one - other))
+
+    @property
+    def level(self) -> sympy.Expr:
+        return self.args[0] - self.args[1]
+
+    @property
+    def sides(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.args[:: self.step]
+
+
+class Larger(Extreme):
     """max(a, b)."""
 
     word = "max"
 
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        if a == b:
-            return a
-        return (a if a >= b else b) if a.is_Number and b.is_Number else None
 
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        one, other = self.args if argindex == 1 else self.args[::-1]
-        return Step(one - other)
-
-
-class Smaller(Real):
+class Smaller(Extreme):
     """min(a, b)."""
 
-    word = "min"
-
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        if a == b:
-            return a
-        return (a if a <= b else b) if a.is_Number and b.is_Number else None
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        one, other = self.args if argindex == 1 else self.args[::-1]
-        return Step(other - one)
+    word, step = "min", -1
 
 
-class Where(Real):
+class Where(Kinked):
     """a where g > 0, b elsewhere; every comparison is written so."""
 
     word = "where"
@@ -143,6 +169,10 @@ class Where(Real):
         if a == b:
             return a
         return (a if g > 0 else b) if g.is_Number else None
+
+    @property
+    def sides(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.args[1], self.args[2]
 
     def slope(self, slopes: Sequence[sympy.Expr]) -> sympy.Expr:
         """Return the derivative from those of g, a and b: again a choice, so that the branch not taken may be
@@ -163,7 +193,8 @@ JUMPING = (Sign, Step, Delta, Where)
 """The functions that jump; the others have kinks."""
 
 
-KINKED = (Absolute, Sign, Step, Delta, Where, Larger, Smaller)
+KINKED = (Kinked,)
+"""The abstract function of all these, as SymPy's searches take it."""
 
 
 def largest(*arguments: sympy.Expr) -> sympy.Expr:
@@ -191,10 +222,8 @@ def kink_levels(formula: sympy.Expr) -> Iterator[sympy.Expr]:
     [x - 1, x - y]
     """
     for node in sympy.preorder_traversal(own_kinks(formula)):
-        if isinstance(node, (Larger, Smaller)):
-            yield node.args[0] - node.args[1]
-        elif isinstance(node, (Absolute, Sign, Step, Delta, Where)):
-            yield node.args[0]
+        if isinstance(node, Kinked):
+            yield node.level
 
 
 def choose_where(operator: str, left: sympy.Expr, right: sympy.Expr, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:

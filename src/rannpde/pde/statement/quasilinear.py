@@ -113,7 +113,7 @@ def quasilinear_system(
 ) -> QuasilinearSystem:
     """The system in divergence form; NoDivergenceForm, with the reason, where it has none.
 
-    bounds (d, 2) : of the domain, in which coefficients are looked at
+    bounds (d, 2) : bounds of the domain, in which coefficients are looked at
 
     >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("x", "y"), None, ("u",))
@@ -163,14 +163,8 @@ def _split(name: str, expression: Expression, vocabulary: Vocabulary) -> tuple[t
 
 def _functions(expression: Expression, vocabulary: Vocabulary) -> dict[sympy.Symbol, sympy.Expr]:
     """Symbols of jets of at most first order → fields and their derivatives."""
-    functions = {}
-    for symbol, jet in expression.symbols.items():
-        function = vocabulary.field_function(jet.field)
-        if jet.order == 0:
-            functions[symbol] = function
-        elif jet.order == 1:
-            functions[symbol] = sympy.Derivative(function, vocabulary.symbols[jet.index.index(1)])
-    return functions
+    jets = expression.symbols.items()
+    return {symbol: vocabulary.derivative(jet.field, jet.index) for symbol, jet in jets if jet.order < 2}
 
 
 def _integrated(name: str, source: Expression, vocabulary: Vocabulary) -> dict[str, sympy.Expr]:
@@ -190,15 +184,14 @@ def _integrated(name: str, source: Expression, vocabulary: Vocabulary) -> dict[s
             raise NoDivergenceForm(f"equation {name!r} is not linear in its second derivatives")
         if coefficient.has(*KINKED):
             raise NoDivergenceForm(f"a coefficient of equation {name!r} jumps outside of a divergence")
-        axes = [axis for axis, order in enumerate(jet.index) for _ in range(order)]
         slopes = [one for one in own & coefficient.free_symbols if source.symbols[one].order == 1]
-        ways = [(axes[0], axes[1])]
+        ways = [jet.axes]
         if slopes:
             if not coefficient.is_polynomial(*slopes):
                 raise NoDivergenceForm(f"the second derivatives of equation {name!r} are no divergence that we find")
             stretched = sympy.Poly(coefficient.xreplace({one: scale * one for one in slopes}), scale)
             coefficient = sympy.Add(*[c / (n + 1) for (n,), c in stretched.terms()])
-            ways = [(axes[0], axes[1]), (axes[1], axes[0])]  # half each: a_ij is symmetric then
+            ways = [jet.axes, jet.axes[::-1]]  # half each: a_ij is symmetric then
         for inner, outer in ways:
             slope = names[(jet.field, inner)]
             table[slope] = sympy.Derivative(vocabulary.field_function(jet.field), vocabulary.symbols[inner])

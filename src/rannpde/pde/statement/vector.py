@@ -33,8 +33,8 @@ KINKS = ("abs", "sign", "min", "max", "smallest", "largest", "where", "call")
 class Operation:
     """One node of a formula: the name of what is done, to what, of which kind the result is.
 
-    value : of a constant, an array of one row, or a matrix (d, d); the number of a component; a user's function; the
-        comparison of ``where``
+    value : the value of a constant, an array of one row, or a matrix (d, d); the number of a component; a user's
+        function; the comparison of ``where``
     """
 
     name: str

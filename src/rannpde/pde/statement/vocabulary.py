@@ -106,6 +106,12 @@ class Vocabulary:
         """u(t, x, …) for the field of that name; of an unknown, what its name stands for."""
         return self.bare[name] if name in self.unknown else sympy.Function(name, real=True)(*self.symbols)
 
+    def derivative(self, name: str, index: tuple[int, ...]) -> sympy.Expr:
+        """∂^index of the field of that name."""
+        orders = [(symbol, order) for symbol, order in zip(self.symbols, index, strict=True) if order]
+        function = self.field_function(name)
+        return sympy.Derivative(function, *orders) if orders else function
+
     def known(self) -> list[str]:
         """Every name an equation may use, for suggestions."""
         own = [*self.coordinates, *self.fields, *self.parameters, *self.functions, *self.unknown]

@@ -57,7 +57,7 @@ def limited_threads(threads: int) -> Iterator[None]:
 
 
 def limit_threads(threads: int) -> None:
-    """The same for the rest of the life of this process."""
+    """Restrict BLAS, OpenMP and numba to that many threads for the rest of the life of this process."""
     threadpool_limits(threads)
     _limit_numba(threads)
 

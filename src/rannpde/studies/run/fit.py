@@ -30,7 +30,7 @@ HELD_OUT_PENALTIES = tuple(10.0**k for k in range(-14, 1))
 class FitResult:
     """What a finished fit is recorded with.
 
-    error : relative L² error on the test points, all fields together; field_errors : of each field
+    error : relative L² error on the test points, all fields together; field_errors : error of each field
     training_error : relative root-mean-square error on the training points; penalty : λ used, also where it was chosen
     validation_error : relative error on held-out training points, where these chose λ
     solver : how the fit was solved; seconds : the fit alone; total_seconds : with sampling and testing

@@ -13,7 +13,8 @@ from rannpde.studies.run.fit import check_measured
 
 @dataclass(frozen=True)
 class PathsResult:
-    """error : relative, against the reference; halfwidth : of the 95 % interval, relative; seconds : of the solve."""
+    """error : relative error against the reference; halfwidth : relative half-width of the 95 % interval; seconds :
+    time of the solve."""
 
     error: float
     halfwidth: float

@@ -19,7 +19,8 @@ class UnbiasedResult:
     """What finished measurements are recorded with.
 
     error : for each width the relative L² error of every pool of networks
-    slope, halfwidth : of log error against log width, with its 95 % interval (Student's) from the spread of pools
+    slope, halfwidth : slope of log error against log width, with half its 95 % interval (Student's) from the spread of
+        pools
     constant : √N times the relative error, exactly: the root of the variance by quadrature
     """
 

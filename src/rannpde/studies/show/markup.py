@@ -8,23 +8,13 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from rannpde.display import html_page
 from rannpde.studies.show.chapter import Table
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """A whole page in the style of this package; empty parts are left out.
-
-    >>> document("A < B", ["<p>text</p>", ""]).count("A &lt; B")
-    1
-    """
-    style = files("rannpde.studies.show").joinpath("report.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in body if part)
-        + "\n</body>\n</html>\n"
-    )
+    """A whole page in the style of reports."""
+    return html_page(title, files("rannpde.studies.show").joinpath("report.css").read_text(encoding="utf-8"), body)
 
 
 def machine(environments: Sequence[Mapping[str, Any]]) -> str:

@@ -37,7 +37,7 @@ def contrast_weights(
     through the latter, where it causes an error that is larger by the ratio of the two. The resistance of a path is
     that of its weakest region.
 
-    diffusion : by cell; pairs : neighbouring cells; dirichlet : cells in which values are prescribed
+    diffusion : coefficient of each cell; pairs : neighbouring cells; dirichlet : cells in which values are prescribed
 
     >>> contrast_weights({0: 1.0, 1: 1.0, 2: 500.0, 3: 0.1}, [(0, 1), (1, 2), (1, 3)], {0})
     {0: 1.0, 1: 1.0, 2: 500.0, 3: 1.0}
@@ -212,8 +212,8 @@ class FaceFluxes:
 
         The scale of a face is the smaller of the natural sizes of the flux on its two sides.
 
-        collocations : of all terms, by cell; coefficients : returns partial derivatives and natural size of a term in a
-            cell
+        collocations : collocation points of all terms, by cell; coefficients : returns partial derivatives and natural
+            size of a term in a cell
         """
         self.scales, self.contrast_weights = {}, {}
         for number, _ in self.mesh.present:

@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.roots import bisected
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
@@ -22,8 +23,8 @@ from rannpde.rounding import difference_step
 
 SCAN_POINTS = 4097
 """Points of an axis between which the zeros of a function of one coordinate are bracketed."""
-BISECTIONS, SAME_POSITION = 45, 1e-11
-"""Bisections of a bracket; two zeros closer than the second number, relative to the axis, are one."""
+SAME_POSITION = 1e-11
+"""Two zeros closer than this, relative to the axis, are one."""
 MAX_CROSSED_EDGES = MUCH_SMALLER
 """An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid: a
 line crosses few of them, a circle 0.03."""
@@ -139,12 +140,10 @@ def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
 
     coordinates = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN_POINTS)
     positive = value(coordinates) > 0
+    changes = np.flatnonzero(positive[1:] != positive[:-1])
+    ends = coordinates[changes], coordinates[changes + 1]
     zeros = []
-    for k in np.flatnonzero(positive[1:] != positive[:-1]):
-        lower, upper = coordinates[k], coordinates[k + 1]
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (lower + upper)
-            lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
+    for upper in bisected(lambda middle: (value(middle) > 0) == positive[changes], *ends)[1]:
         near = round(float(upper), 12)  # split at 0.3 for x < 0.3, not at a rounded value next to it
         rounding = 64 * np.finfo(float).eps * np.abs(bounds[axis]).max()
         zeros.append(near if abs(near - upper) <= rounding else float(upper))

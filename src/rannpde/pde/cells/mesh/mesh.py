@@ -52,7 +52,7 @@ class Face:
 class Mesh:
     """Cells and faces on the leaves of a tree.
 
-    cells : by leaf; None where a leaf contains nothing of the domain
+    cells : the cell of each leaf; None where a leaf contains nothing of the domain
     owners : for each inner node, the numbers of the faces in its plane
     homes : for each leaf, the number of its box in the tree before leaves were divided along ``interfaces``
     """

@@ -27,7 +27,8 @@ class CellTrajectory:
 
     cells : its outputs are the fields at the start and at every stage, time by time, and then ∂_t of the fields at the
         start of every step if a field is of second order in time
-    times (K + 1,) : of the steps; stages : number of stages per step; orders (fields,) : of the fields in time
+    times (K + 1,) : ends of the steps; stages : number of stages per step; orders (fields,) : order in time of each
+        field
     end : the end of the time interval, whether the integration reached it or not
     """
 
@@ -74,7 +75,7 @@ class CellTrajectory:
         return values
 
     def _block(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """The same at a bounded number of points, all of which lie in the time that is known."""
+        """Return several derivatives at a bounded number of points, all of which lie in the time that is known."""
         step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
         home = self.cells.cells_at(points[:, 1:])
         lower, upper = np.moveaxis(self.cells.boxes[home], 2, 0)

@@ -118,20 +118,10 @@ class BoxForm:
 
     @cached_property
     def scale(self) -> float:
-        """A typical eigenvalue: the ratio of both sides for the longest wave that fits in."""
+        """A typical eigenvalue: that of the longest wave that fits in."""
         points = self.pencil.problem.domain.sample(PENCIL_SAMPLES, rng=0)
-        known = dict(zip(self.pencil.problem.vocabulary.symbols, points.T, strict=True))
-        wave, highest = np.pi / float(np.ptp(self.bounds, axis=1).max()), self.pencil.degree
-        sums = np.zeros(highest + 1)
-        for one in self.equations:
-            if one.degree < highest:
-                continue
-            for jet, own in one.at(known, len(points)).items():
-                for power, values in own.items():
-                    sums[power] += float(np.median(np.abs(values))) * wave**jet.order
-        if sums[0] > 0 and sums[-1] > 0:
-            return float((sums[0] / sums[-1]) ** (1 / highest))
-        return float(wave ** max(self.pencil.order(name) for name in self.fields))
+        leading = [one for one in self.equations if one.degree == self.pencil.degree]
+        return self.pencil.typical_eigenvalue(leading, points, float(np.ptp(self.bounds, axis=1).max()))
 
     def axes(self, degrees: tuple[int, ...]) -> dict[tuple[str, int], BoxAxis]:
         """(field, axis) → its functions."""

@@ -45,7 +45,7 @@ class ProductFunction:
         return np.asarray(self.complex_derivative(points, derivative).real)
 
     def complex_derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """The same with the imaginary part, where the coefficients or the modes are complex."""
+        """A derivative of the fields, (M, fields), complex where the coefficients or the modes are."""
         tables = [self.axis(a).raw_table(points[:, a], order) for a, order in enumerate(derivative)]
         total = np.tensordot(tables[0], self.coefficients, axes=(1, 0))
         for table in tables[1:]:

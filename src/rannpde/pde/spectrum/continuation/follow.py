@@ -55,7 +55,8 @@ class BranchState:
 class FollowSettings:
     """Steps in scaled arclength: longest, first; turn : cosine of the angle between tangents beyond which a step is too
     long to be predicted by the first of them;
-    most : points; largest : of the solution over its size at the start, beyond which it is said to go to infinity."""
+    most : most points of a branch; largest : size of the solution over that at the start, beyond which it is said to
+    go to infinity."""
 
     longest: float = 0.25
     first: float = MUCH_SMALLER * longest
@@ -68,7 +69,7 @@ class FollowSettings:
 class Follower:
     """Follows the branches of one discretised problem.
 
-    extent : length of the range of the parameter; size : of the solution; both scale the arclength
+    extent : length of the range of the parameter; size : size of the solution; both scale the arclength
     """
 
     system: StationarySystem

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError, is_real, positive_number, require
+from rannpde.errors import InputError, is_real, positive_number, require, whole_number
 from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
@@ -61,8 +61,8 @@ def continuation(
 
     problem : on an interval or a box of two coordinates, of second order, one condition for each field on every side
     parameter : the name of one of its parameters; start, stop : ends of the range, in which branches are followed
-    guess : of the solution at the start: a solution, a function of points (M, n), or field → number or function; None
-        begins from zero
+    guess : guess of the solution at the start: a solution, a function of points (M, n), or field → number or function;
+        None begins from zero
     branches : how many times branches that cross are followed in turn; 0 follows the first branch only
     still : fields whose equation is a constraint, without a rate of change, as in ``solution.stability``
     tol : relative error wanted of folds, branch points and Hopf points, by two grids
@@ -73,8 +73,7 @@ def continuation(
     for name, value in (("start", start), ("stop", stop)):
         require(is_real(value) and bool(np.isfinite(value)), name, value, "a finite number")
     require(start != stop, "stop", stop, f"another number than start, {start}")
-    whole = isinstance(branches, int) and not isinstance(branches, bool) and branches >= 0
-    require(whole, "branches", branches, "a whole number ≥ 0")
+    whole_number("branches", branches)
     tol = max(positive_number("tol", tol), 1e-12)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
@@ -330,7 +329,7 @@ class _Run:
         return complex(turning[np.abs(turning.real).argmin()]) if len(turning) else None
 
     def _pair(self, follower: Follower, state: BranchState) -> complex:
-        """The same; NoConvergence where there is none."""
+        """The complex rate nearest to the imaginary axis; NoConvergence where there is none."""
         pair = self._turning(follower, state)
         if pair is None:
             raise NoConvergence

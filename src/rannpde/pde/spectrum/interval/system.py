@@ -92,20 +92,10 @@ class IntervalForm:
 
     @cached_property
     def scale(self) -> float:
-        """A typical eigenvalue: the ratio of the symbols of both sides for the longest wave that fits in."""
+        """A typical eigenvalue: that of the longest wave that fits in."""
         lower, upper = self.ends
         points = lower + (upper - lower) * (np.arange(PENCIL_SAMPLES) + 0.5) / PENCIL_SAMPLES
-        wave = np.pi / (upper - lower)
-        symbol = self.pencil.problem.vocabulary.symbols[0]
-        highest = self.pencil.degree
-        sums = np.zeros(highest + 1)
-        for one in self.pencil.equations:
-            for jet, own in one.at({symbol: points}, len(points)).items():
-                for power, values in own.items():
-                    sums[power] += float(np.median(np.abs(values))) * wave**jet.order
-        if highest and sums[-1] > 0 and sums[0] > 0:
-            return float((sums[0] / sums[-1]) ** (1 / highest))
-        return float(wave ** max(self.orders))
+        return self.pencil.typical_eigenvalue(self.pencil.equations, points[:, None], upper - lower)
 
 
 @dataclass(frozen=True, eq=False)

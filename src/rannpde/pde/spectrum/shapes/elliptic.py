@@ -83,7 +83,8 @@ class EllipticCells:
         return tuple(np.stack([row[k] for row in rows], axis=1) for k in range(self.degree + 1))
 
     def _fluxes(self, numbers: tuple[int, ...], points: Array, normals: Array) -> tuple[Array, ...]:
-        """The same of conditions with a derivative at boundary points, as coefficients of normal fluxes (M, K, F)."""
+        """Imaginary part of K, then masses of each power, of conditions with a derivative, at boundary points: as
+        coefficients of normal fluxes (M, K, F)."""
         count, fields = len(points), len(self.fields)
         fluxes = [np.zeros((count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
         words = self.problem.vocabulary

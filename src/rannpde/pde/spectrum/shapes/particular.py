@@ -53,8 +53,8 @@ class RefinedModes:
     networks: tuple[TrefftzNetwork | None, ...]
 
     def result(self, rough: EigenResult, clamped: bool) -> EigenResult:
-        """The same in the order in which they are wanted; constants, and how they were counted, are those of a rough
-        solution."""
+        """Eigenvalues in the order in which they are wanted; constants, and how eigenvalues were counted, come from a
+        rough solution."""
         functions = [
             old if new is None else (new, None) for old, new in zip(rough.functions, self.networks, strict=True)
         ]
@@ -125,7 +125,7 @@ class ParticularSolutions:
     def refined(self, values: Array, errors: Array) -> RefinedModes | None:
         """Approximate eigenvalues to the tolerance; None where that was not reached or they moved beyond their errors.
 
-        errors (K,) : of the approximations, which tell clusters
+        errors (K,) : errors of the approximations, which tell clusters
         """
         kappas, reach = self.start + self.slope * values, abs(self.slope) * errors
         order = np.argsort(kappas)

@@ -24,7 +24,7 @@ from rannpde.rounding import COMPUTED
 class ShapePlate:
     """A plate on a shape; stiffness c > 0 and tension t, after multiplication of the equation with ``sign``.
 
-    kinds : of each condition, the order of its derivative along the normal, 0 to 3
+    kinds : for each condition, the order of its derivative along the normal, 0 to 3
     """
 
     problem: Problem
@@ -37,11 +37,6 @@ class ShapePlate:
     @property
     def equation(self) -> LinearTerm:
         return self.pencil.equations[0]
-
-    @property
-    def supported(self) -> bool:
-        """Whether u = 0 and Δu = 0 on the whole boundary."""
-        return set(self.kinds) == {0, 2}
 
 
 def is_plate(pencil: Pencil) -> bool:

@@ -1,4 +1,4 @@
-"""What the adaptive loop on shapes asks of a discretisation: elliptic systems, flows and plates are three of them."""
+"""What the adaptive loop on shapes asks of a discretisation: elliptic systems, flows and plates have one each."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class SolidSide:
 
 @dataclass(frozen=True, eq=False)
 class SolidBoundary:
-    """All sides; length : the area of the boundary, canonical; radius : of the domain about its middle, canonical."""
+    """All sides; length : canonical area of the boundary; radius : canonical radius of the domain about its middle."""
 
     segments: tuple[SolidSide, ...]
     length: float

@@ -35,7 +35,7 @@ STEPS_DOWN = 60
 class ShapeModes:
     """What one discretisation gives: eigenvalues (K,), modes, squared relative indicators (K,).
 
-    sums (K,) : of the absolute values of all products in the Rayleigh quotients, of which rounding is a share
+    sums (K,) : sums of the absolute values of all products in the Rayleigh quotients, of which rounding is a share
     cells (C,) : squared indicators of the wanted modes together
     """
 
