@@ -26,6 +26,8 @@ class Trajectory:
 
     status : why it ended before the last time, or None when it did not; detail : the same with its time
     events : event → times at which it vanished
+    growth, error : where they were measured, the largest growth of a perturbation, and the error in time (see
+        ``rannpde.pde.time.stability``)
     """
 
     times: tuple[float, ...]
@@ -33,6 +35,8 @@ class Trajectory:
     status: Status | None = None
     detail: str = ""
     events: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    growth: float | None = None
+    error: float | None = None
 
     @property
     def end(self) -> float:
