@@ -155,8 +155,7 @@ class RunningAmplitude:
         evolution, (count, each) = solution.evolution, tuning.amplitude_samples
         times = np.linspace(solution.start, solution.trajectory.reliable, count)
         points = evolution.domain.space.sample(each, rng=5)
-        values = solution(np.column_stack([np.repeat(times, each), np.tile(points, (count, 1))]))
-        sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
+        sizes = np.sqrt(np.mean(solution.on_grid(times, points) ** 2, axis=1))
         for component in evolution.initial:
             if component.level == 0 and not evolution.initial_values(component, points).any():
                 sizes[0, evolution.problem.fields.index(component.field)] = 0.0  # what a projection leaves is rounding

@@ -1,6 +1,6 @@
 """What becomes of errors in time: the defect of collocation times the stability of the equations.
 
-A step of collocation has factorised λ/h - J for the eigenvalues λ of the inverse Butcher matrix D. With the same factors
+A step of collocation has factorised λ/h - J for the eigenvalues λ of the inverse Butcher matrix D. With these factors
 the linearised equation of an error takes the same step,
 
     e' = J e + d,        (D/h ⊗ 1 - 1 ⊗ J) E = D e_n/h + d,        e_{n+1} = E_s,

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
+import sympy
 from scipy.linalg import qr, solve_triangular, svd
 
 from rannpde.arrays import Array, MultiIndex
@@ -130,9 +132,26 @@ class FeatureBasis:
             return np.zeros((0, len(times)))
         last = self._last_data.get(order)
         if last is None or not np.array_equal(last[0], times):
-            values = np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+            values = np.empty((self.lifting.shape[1], len(times)))
+            for constraint, rows in self._joined_constraints:
+                values[rows] = constraint.values(times, order)
             last = self._last_data[order] = np.array(times), values
         return last[1]
+
+    @cached_property
+    def _joined_constraints(self) -> list[tuple[Constraint, Array]]:
+        """Conditions with one formula of their values as one, which is evaluated once, and which rows are theirs."""
+        ends = np.cumsum([0, *(len(one.points) for one in self.constraints)])
+        joined: dict[sympy.Expr, list[int]] = {}
+        for number, one in enumerate(self.constraints):
+            joined.setdefault(one.value, []).append(number)
+        result = []
+        for numbers in joined.values():
+            same = [self.constraints[k] for k in numbers]
+            sides = [np.concatenate([getattr(one, name) for one in same]) for name in ("points", "normals")]
+            rows = np.concatenate([np.arange(*ends[k : k + 2]) for k in numbers])
+            result.append((replace(same[0], points=sides[0], normals=sides[1], coefficients={}), rows))
+        return result
 
     def coefficients(self, states: Array, data: Array) -> Array:
         """(rank, s): what multiplies the basis for states z (rank, s) and boundary values (m, s)."""
