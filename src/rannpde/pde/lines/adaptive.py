@@ -59,9 +59,9 @@ class LinesIterations:
     solution: then both may have left it, for the same branch. The first iterations measure the growth, and those that
     follow on a pair that was not believed.
 
-    Tolerances fall from iteration to iteration so that errors in time show in the difference. From the third comparable
-    iteration on, the error in time is measured; where it is much smaller than the difference, which then is that of
-    space, the tolerance in time returns to the one before.
+    Tolerances fall from iteration to iteration so that errors in time show in the difference. The third comparable
+    iteration measures the error in time; where it is much smaller than the difference, which then is that of space, the
+    tolerance in time returns to the one before.
     """
 
     def __init__(self, kind: Discretisation, settings: IterationSettings) -> None:
@@ -73,6 +73,7 @@ class LinesIterations:
         self.differences: list[float] = []  # of comparable iterations
         self.share = ERROR_SHARE
         self.growth = 1.0  # of perturbations, where it was measured last
+        self.time_error = np.inf  # over the tolerance in time, where it was measured
         self.time_tolerances: list[float] = []
 
     def run(self) -> LinesResult:
@@ -102,13 +103,15 @@ class LinesIterations:
         tol = self.kind.tolerances[resolution - 1]
         in_time = self._time_tolerance(tol)
         self.kind.settings = replace(
-            self.kind.settings, time_tolerance=in_time, defect=len(self.differences) > 0,
+            self.kind.settings, time_tolerance=in_time, defect=len(self.differences) == 1,
             growth=resolution == 1 or tol > self.settings.tol or self._undetermined,
         )  # fmt: skip
         solution = self.kind.run(resolution, tol)
         self.time_tolerances.append(in_time)
         measured = [one.trajectory.growth for one in solution.segments if one.trajectory.growth is not None]
         self.growth = max(measured, default=self.growth)
+        error = error_in_time(solution)
+        self.time_error = self.time_error if error is None else error / in_time
         trajectory = solution.trajectory
         if not solution.segments[0].trajectory.steps:
             if resolution == 1:
@@ -121,11 +124,9 @@ class LinesIterations:
 
     def _time_tolerance(self, tol: float) -> float:
         """The tolerance in time of the next iteration, which has ``tol`` in space."""
-        last = self.record.last
-        if last is None or len(self.differences) < 2:
+        if len(self.differences) < 2:
             return tol
-        error = error_in_time(last)
-        if error is not None and error <= MUCH_SMALLER * self.difference:
+        if self.time_error * self.time_tolerances[-1] <= MUCH_SMALLER * self.difference:
             return self.time_tolerances[-2]
         return min(self.time_tolerances) / self.settings.tuning.tolerance_factor
 

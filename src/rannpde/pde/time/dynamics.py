@@ -36,10 +36,13 @@ class DenseJacobian:
         factorise, substitute = get_lapack_funcs(("getrf", "getrs"), (matrix,))
         lower_upper, pivots, _ = factorise(matrix, overwrite_a=True)
 
+        real = lower_upper.dtype.kind != "c"
+
         def solve(rhs: Array) -> Array:
-            if np.iscomplexobj(rhs) and not np.iscomplexobj(lower_upper):
+            if real and np.iscomplexobj(rhs):
                 return solve(rhs.real) + 1j * solve(rhs.imag)
-            return np.asarray(np.reshape(substitute(lower_upper, pivots, rhs, trans=1)[0], rhs.shape))
+            result: Array = substitute(lower_upper, pivots, rhs, trans=1)[0]
+            return result if result.shape == rhs.shape else result.reshape(rhs.shape)
 
         return solve
 

@@ -131,8 +131,16 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
                 self.h = h * min(max(factor, self.control.shrink), GAIN)
                 continue
             # where Newton's method has just failed with a longer step, it would fail again
-            self._accept(h, stages, series, min(factor, 1.0 if failed else self.control.growth))
+            self._accept(h, stages, series, error, min(factor, 1.0 if failed else self._longest(fresh)))
             return True, None
+
+    def _longest(self, fresh: bool) -> float:
+        """The factor of the next step with which Newton's method would still converge fast.
+
+        The error of a new Jacobian is of the order of the length of its step, and so contraction is of its square.
+        """
+        fast = (SLOW_CONVERGENCE / self.contraction) ** 0.5 if fresh and self.contraction > 0 else np.inf
+        return max(1.0, min(self.control.growth, fast))
 
     def _outdated(self, h: float) -> bool:
         """Whether a new Jacobian saves more than it costs.
@@ -155,11 +163,11 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         self.linearised_at = self.t + self.direction * h * self.tableau.nodes[middle]
         return self.dynamics.jacobian(self.linearised_at, self.y + self._guess(h)[:, middle])
 
-    def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
+    def _accept(self, h: float, stages: Array, series: Array, error: float, factor: float) -> None:
         step = self.direction * h
         for observer in self.observers:
             told = CollocationStep(
-                self.t, step, self.y, series, self.tol, self.tableau, self.dynamics, partial(self._solve, step)
+                self.t, step, self.y, series, self.tol, error, self.tableau, self.dynamics, partial(self._solve, step)
             )
             observer.observe(told)
         self.y_old, self.series, self.last_h = self.y, series, h

@@ -23,6 +23,7 @@ from numpy.polynomial import legendre
 from rannpde.arrays import Array
 from rannpde.pde.time.dynamics import Dynamics
 from rannpde.pde.time.tableau import RadauTableau
+from rannpde.pde.tolerance import SAME_SOLUTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class CollocationStep:
 
     time, length : where it begins, and its length with its sign; start (n,) : the state there
     series (n, s + 1) : Legendre coefficients of the polynomial U - start
-    tol : the error allowed, which grows with the solution
+    tol : the error allowed, which grows with the solution; truncation : the size of what the polynomial lacks
     solve : right-hand sides (n, s) of the Newton system → its solution
     """
 
@@ -40,6 +41,7 @@ class CollocationStep:
     start: Array
     series: Array
     tol: float
+    truncation: float
     tableau: RadauTableau
     dynamics: Dynamics
     solve: Callable[[Array], Array]
@@ -48,6 +50,25 @@ class CollocationStep:
         """The linearised error at the stages (n, s), from that at the start (n,) and a defect (n, s) there."""
         rhs = np.multiply.outer(error, self.tableau.derivative.sum(axis=1) / self.length)
         return self.solve(rhs if defect is None else rhs + defect)
+
+    def perturbed(self, error: Array) -> Array:
+        """The change of the stages (n, s) by a small change of the start (n,).
+
+        The factors may be those of an old Jacobian, with which Newton's method still converges: its iterations follow,
+        until they change what becomes of the perturbation by less than tells two solutions apart.
+        """
+        derivative, nodes, size = self.tableau.derivative.T / self.length, self.tableau.nodes, self.dynamics.size
+        stages = self.series @ legendre.legvander(2.0 * nodes - 1.0, len(nodes)).T
+        times, states, slopes = self.time + self.length * nodes, self.start[:, None] + stages, stages @ derivative
+        change = self.propagated(error)
+        for _ in nodes:  # each gains an order, and there are no more than those of the stages
+            correction = self.solve(
+                self.dynamics.rates(times, states + change) - slopes - (change - error[:, None]) @ derivative
+            )
+            change = change + correction
+            if not size(correction) > SAME_SOLUTION * size(change):
+                break
+        return change
 
     def defect(self) -> Array:
         """The defect f(U) - U' as a polynomial of one degree less, at the stages (n, s).
@@ -81,26 +102,31 @@ class PerturbationGrowth:
     """
 
     def __init__(self) -> None:
-        self.largest = 1.0
+        self.largest = self._grown = 1.0
         self._perturbation: Array | None = None
+        self._tol = 1.0
         self._rng = np.random.default_rng(0)
 
     def observe(self, step: CollocationStep) -> None:
         """Carry the perturbation to the end of a step."""
-        size = step.dynamics.size
-        if self._perturbation is None or size(self._perturbation) <= step.tol:
+        size, before = step.dynamics.size, self._perturbation
+        self._grown *= self._tol / step.tol  # the tolerance has grown with the solution
+        if before is None or self._grown <= 1.0:
             fresh = self._rng.standard_normal(len(step.start)) * step.start
-            parts = [part for part in (fresh, self._perturbation) if part is not None and size(part) > 0]
+            if before is not None and np.vdot(fresh, before).real < 0:  # they shall not cancel
+                fresh = -fresh
+            parts = [part for part in (fresh, before) if part is not None and size(part) > 0]
             if not parts:  # at rest
                 return
-            joined = sum(part / size(part) for part in parts)
-            self._perturbation = joined * (step.tol / size(joined))
-        self._perturbation = step.propagated(self._perturbation)[:, -1]
-        grown = size(self._perturbation)
-        if np.isfinite(grown):
-            self.largest = max(self.largest, grown / step.tol)
-        else:
-            self.largest, self._perturbation = np.inf, None
+            before, self._grown = sum(part / size(part) for part in parts), 1.0
+        before = before * (step.tol / size(before))  # small, whatever it has grown to: the linearised equation counts
+        with np.errstate(all="ignore"):
+            after = step.perturbed(before)[:, -1]
+        grown, self._tol = size(after), step.tol
+        self._perturbation = after if np.isfinite(grown) and grown > 0 else None
+        if self._perturbation is not None:
+            self._grown *= grown / step.tol
+            self.largest = max(self.largest, self._grown)
 
 
 class PropagatedDefect:
@@ -115,7 +141,8 @@ class PropagatedDefect:
         before = np.zeros_like(step.start) if self._error is None else self._error
         stages = step.propagated(before, step.defect())
         self._error = stages[:, -1]
-        self._integral += abs(step.length) * step.dynamics.size(stages) ** 2
+        between = max(step.dynamics.size(stages), step.truncation)  # stages of stiff equations do not see the latter
+        self._integral += abs(step.length) * between**2
         self._duration += abs(step.length)
 
     @property

@@ -91,7 +91,17 @@ class Galerkin:
 
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
-        return self.evolution.size(change, self.slices, self.scales)
+        if np.iscomplexobj(change):
+            return self.evolution.size(change, self.slices, self.scales)
+        squares = {
+            component: np.einsum("n...,n...->...", own := change[b], own) for component, b in self.slices.items()
+        }
+        largest = max(float(square.max()) ** 0.5 / self.scales[component] for component, square in squares.items())
+        return largest / self._root_volume
+
+    @cached_property
+    def _root_volume(self) -> float:
+        return float(self.evolution.domain.space.volume) ** 0.5
 
     @cached_property
     def _stacks(self) -> dict[Component, tuple[list[Jet], Array]]:
