@@ -111,17 +111,19 @@ class PerturbationGrowth:
         """Carry the perturbation to the end of a step."""
         size, before = step.dynamics.size, self._perturbation
         self._grown *= self._tol / step.tol  # the tolerance has grown with the solution
-        if before is None or self._grown <= 1.0:
+        if before is None or self._grown <= 1.0:  # none yet, or damped
             fresh = self._rng.standard_normal(len(step.start)) * step.start
             if before is not None and np.vdot(fresh, before).real < 0:  # they shall not cancel
                 fresh = -fresh
             parts = [part for part in (fresh, before) if part is not None and size(part) > 0]
             if not parts:  # at rest
                 return
-            before, self._grown = sum(part / size(part) for part in parts), 1.0
-        before = before * (step.tol / size(before))  # small, whatever it has grown to: the linearised equation counts
+            before, self._grown = np.sum([part / size(part) for part in parts], axis=0), 1.0
+        unit: Array = before * (
+            step.tol / size(before)
+        )  # small, whatever it has grown to: the linearised equation counts
         with np.errstate(all="ignore"):
-            after = step.perturbed(before)[:, -1]
+            after = step.perturbed(unit)[:, -1]
         grown, self._tol = size(after), step.tol
         self._perturbation = after if np.isfinite(grown) and grown > 0 else None
         if self._perturbation is not None:

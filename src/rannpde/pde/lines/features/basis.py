@@ -229,7 +229,7 @@ def leading_svd(matrix: Array) -> tuple[Array, Array, Array]:
     if left_out <= EPS * sqrt(count) * float(np.linalg.norm(part)):
         left, singular, right = svd(part, full_matrices=False, overwrite_a=True, check_finite=False)
         return span @ left, singular, right
-    return tuple(svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False))  # type: ignore[return-value]
+    return tuple(svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False))
 
 
 def _split(features: Features, constraints: Sequence[Constraint], cutoff: float) -> tuple[Array, Array]:
