@@ -121,7 +121,7 @@ class PerturbationGrowth:
             before, self._grown = np.sum([part / size(part) for part in parts], axis=0), 1.0
         unit: Array = before * (
             step.tol / size(before)
-        )  # small, whatever it has grown to: the linearised equation counts
+        )  # the linearised equation counts, not what it has grown to
         with np.errstate(all="ignore"):
             after = step.perturbed(unit)[:, -1]
         grown, self._tol = size(after), step.tol
