@@ -119,9 +119,7 @@ class PerturbationGrowth:
             if not parts:  # at rest
                 return
             before, self._grown = np.sum([part / size(part) for part in parts], axis=0), 1.0
-        unit: Array = before * (
-            step.tol / size(before)
-        )  # the linearised equation counts, not what it has grown to
+        unit: Array = before * (step.tol / size(before))  # the linearised equation counts, not what it has grown to
         with np.errstate(all="ignore"):
             after = step.perturbed(unit)[:, -1]
         grown, self._tol = size(after), step.tol
