@@ -26,7 +26,7 @@ from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.restrict import restrict_time
-from rannpde.pde.tolerance import GAIN
+from rannpde.pde.tolerance import GAIN, MUCH_SMALLER
 
 
 class Discretisation(Protocol):
@@ -34,6 +34,8 @@ class Discretisation(Protocol):
 
     tolerances: tuple[float, ...]
     """The tolerance of each iteration that may be needed."""
+    settings: IterationSettings
+    """Those of the next iteration."""
 
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
         """The solution of one iteration, counted from 1, over the whole time."""
@@ -52,6 +54,14 @@ class LinesIterations:
 
     Two iterations are comparable where both had the tolerance wanted: only then does their difference decide. Of many
     such pairs one agrees by chance: where differences did not fall before, the geometric mean of the last two decides.
+
+    Iterations that differ by D say nothing of the error where perturbations of that size grow to the size of the
+    solution: then both may have left it, for the same branch. The first iterations measure the growth, and those that
+    follow on a pair that was not believed.
+
+    Tolerances fall from iteration to iteration so that errors in time show in the difference. The third comparable
+    iteration measures the error in time; where it is much smaller than the difference, which then is that of space, the
+    tolerance in time returns to the one before.
     """
 
     def __init__(self, kind: Discretisation, settings: IterationSettings) -> None:
@@ -62,6 +72,9 @@ class LinesIterations:
         self.difference = self.expected = np.inf
         self.differences: list[float] = []  # of comparable iterations
         self.share = ERROR_SHARE
+        self.growth = 1.0  # of perturbations, where it was measured last
+        self.time_error = np.inf  # over the tolerance in time, where it was measured
+        self.time_tolerances: list[float] = []
 
     def run(self) -> LinesResult:
         """Iterations until two with the wanted tolerance agree, or until something else ends them."""
@@ -80,11 +93,25 @@ class LinesIterations:
                 status, detail = trajectory.status, trajectory.detail
         elif status is trajectory.status:
             detail = trajectory.detail
+        if status in (Status.STALLED, Status.DISAGREE) and self._undetermined:
+            status = Status.UNDETERMINED
+            detail = f"perturbations as small as the difference of two iterations grow {self.growth:.1g}-fold"
         return self.result(status, detail)
 
     def solve(self, resolution: int) -> SpaceTimeSolution:
         """SOLVE: one iteration over the whole time."""
-        solution = self.kind.run(resolution, self.kind.tolerances[resolution - 1])
+        tol = self.kind.tolerances[resolution - 1]
+        in_time = self._time_tolerance(tol)
+        self.kind.settings = replace(
+            self.kind.settings, time_tolerance=in_time, defect=len(self.differences) == 1,
+            growth=resolution == 1 or tol > self.settings.tol or self._undetermined,
+        )  # fmt: skip
+        solution = self.kind.run(resolution, tol)
+        self.time_tolerances.append(in_time)
+        measured = [one.trajectory.growth for one in solution.segments if one.trajectory.growth is not None]
+        self.growth = max(measured, default=self.growth)
+        error = error_in_time(solution)
+        self.time_error = self.time_error if error is None else error / in_time
         trajectory = solution.trajectory
         if not solution.segments[0].trajectory.steps:
             if resolution == 1:
@@ -95,9 +122,23 @@ class LinesIterations:
             self.settings.keep(self.result)
         return solution
 
+    def _time_tolerance(self, tol: float) -> float:
+        """The tolerance in time of the next iteration, which has ``tol`` in space."""
+        if len(self.differences) < 2:
+            return tol
+        if self.time_error * self.time_tolerances[-1] <= MUCH_SMALLER * self.difference:
+            return self.time_tolerances[-2]
+        return min(self.time_tolerances) / self.settings.tuning.tolerance_factor
+
+    @property
+    def _undetermined(self) -> bool:
+        """Whether perturbations as large as the difference of the last two iterations grow to the size of the
+        solution."""
+        return bool(np.isfinite(self.difference) and self.growth * self.difference >= 1.0)
+
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
         """ESTIMATE: a share of the difference of two iterations, at jumps that are carried along a multiple; at least
-        the rounding that all iterations share."""
+        the errors that all iterations share: rounding, and that in time where it was measured."""
         ended, best = now.trajectory.status, self.record.best
         cut = ended is not None and ended.by_caller
         if cut and best is not None and now.end < best.end and np.isfinite(self.record.best_estimate):
@@ -118,7 +159,10 @@ class LinesIterations:
             self.share = error_over_difference(first / second)
         if earlier is None:
             return np.inf
-        return max(self.share * self.expected, rounding_error(now, self.settings.step_limit))
+        if self._undetermined:
+            return self.growth * self.difference
+        shared = max(rounding_error(now, self.settings.step_limit), error_in_time(now) or 0.0)
+        return max(self.share * self.expected, shared)
 
     def indicators(self, now: SpaceTimeSolution) -> Array:
         """MARK: the basis as a whole."""
@@ -182,6 +226,11 @@ class LinesIterations:
             status, detail = Status.CONVERGED, ""
         iterations = tuple(record.iterations) or (self._iteration(1, best, np.inf, 0.0),)
         return LinesResult(best, iterations, record.best_estimate, status, detail)
+
+
+def error_in_time(solution: SpaceTimeSolution) -> float | None:
+    """The error in time that the integration of a solution measured; None where it did not, or the basis changed."""
+    return solution.trajectory.error if len(solution.segments) == 1 else None
 
 
 # ------------------------------------------------------------------------------------------------ windows in time

@@ -306,7 +306,8 @@ def _residuals(problem: Problem, solution: SpaceTimeSolution, count: int) -> tup
 def _warn_of_growth(result: LinesResult, growth: float) -> None:
     """Warn of growing modes where iterations do not agree or end early; the solution itself may well grow."""
     duration = result.best.end - result.best.start  # which a blow-up has shortened
-    suspect = result.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
+    disagree = (Status.DISAGREE, Status.STALLED, Status.UNDETERMINED)
+    suspect = result.status in (*disagree, Status.BLOW_UP, Status.INTEGRATOR)
     if suspect and growth * duration > ALARMING_GROWTH:
         message = (
             f"modes of the semi-discrete system grow like exp({growth:.3g} t) and may spoil the result; if they grow "

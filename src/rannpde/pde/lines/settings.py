@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class IterationSettings:
     width : features of every iteration, or None to choose them from tol
     integrator : None for the one that suits the discretisation best
     keep : called with how to make the result so far
+    time_tolerance : of the next iteration in time; None for that of the iteration
+    growth, defect : whether the next iteration measures the growth of perturbations, and its error in time
     """
 
     tol: float
@@ -49,6 +51,9 @@ class IterationSettings:
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
     keep: Callable[[ResultMaker], None] = lambda make: None
+    time_tolerance: float | None = None
+    growth: bool = False
+    defect: bool = False
 
     def tolerance_schedule(self) -> tuple[float, ...]:
         """Tolerances of the iterations: loose, medium, the one wanted; then ever smaller ones, so that errors in time
@@ -67,18 +72,34 @@ class IterationSettings:
             return self.monitor.ending if self.monitor.exhausted else None
 
         events = {name: _on_states(event, system) for name, event in self.events.items()}
+        tol = self.time_tolerance or tol
+        # with one order, errors of two iterations differ as their tolerances do
+        stages = stages_for(TIME_SHARE * max(tol, self.tol))
+        limit = self.step_limit
+        if limit is not None and tol <= self.tol and number % 2 == 0:
+            limit = tightened(limit, 1.0 / self.tuning.tolerance_factor, stages)
         return TimeIntegrator(
             TIME_SHARE * tol,
             self.tuning.steps,
-            unlimited if self.step_limit is None else self.step_limit.longest_step,
+            unlimited if limit is None else limit.longest_step,
             self.integrator or "RadauIIA",
             events,
             notice,
             first_step_factor=1.0 if tol >= self.tol else 1.0 / self.tuning.tolerance_factor,
             amplitude=amplitude,
-            # with one order, errors of two iterations differ as their tolerances do
-            stages=stages_for(TIME_SHARE * max(tol, self.tol)),
+            stages=stages,
+            growth=self.growth,
+            defect=self.defect,
         )
+
+
+def tightened(limit: StepLimit, share: float, degree: int) -> StepLimit:
+    """The limit for that share of its tolerance, by which polynomials of the degree need shorter steps.
+
+    Every other iteration takes it: integrations that take the longest steps that the data allow would share all of
+    them, and with them their errors, whatever their tolerances.
+    """
+    return replace(limit, lengths=limit.lengths * share ** (1.0 / (degree + 1)))
 
 
 def data_step_limit(evolution: Evolution, tol: float) -> StepLimit | None:
@@ -134,8 +155,7 @@ class RunningAmplitude:
         evolution, (count, each) = solution.evolution, tuning.amplitude_samples
         times = np.linspace(solution.start, solution.trajectory.reliable, count)
         points = evolution.domain.space.sample(each, rng=5)
-        values = solution(np.column_stack([np.repeat(times, each), np.tile(points, (count, 1))]))
-        sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
+        sizes = np.sqrt(np.mean(solution.on_grid(times, points) ** 2, axis=1))
         for component in evolution.initial:
             if component.level == 0 and not evolution.initial_values(component, points).any():
                 sizes[0, evolution.problem.fields.index(component.field)] = 0.0  # what a projection leaves is rounding

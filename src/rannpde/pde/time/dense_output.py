@@ -80,7 +80,18 @@ class LegendreStep(DenseOutput):  # type: ignore[misc, unused-ignore]  # SciPy h
     def derivative(self, times: Array, order: int) -> Array:
         """d^order/dt^order at M times: (n, M)."""
         scale = 2.0 / (self.t - self.t_old)
-        local = scale * (times - self.t_old) - 1.0
-        series = legendre.legder(self.series, order, scl=scale, axis=1) if order else self.series
-        values = series @ legendre.legvander(local, series.shape[1] - 1).T
-        return values if order else values + self.y_old[:, None]
+        return self.combined(legendre_values(scale * (times - self.t_old) - 1.0, self.series.shape[1], order), order)
+
+    def combined(self, values: Array, order: int) -> Array:
+        """The derivative of that order (n, M), from those of the Legendre polynomials (degree + 1, M) on [-1, 1]."""
+        scale = 2.0 / (self.t - self.t_old)
+        return scale**order * (self.series @ values) if order else self.series @ values + self.y_old[:, None]
+
+
+def legendre_values(local: Array, count: int, order: int) -> Array:
+    """(count, M): the derivatives of that order of the first Legendre polynomials at M points of [-1, 1]."""
+    if order == 0:
+        return legendre.legvander(local, count - 1).T
+    if order >= count:
+        return np.zeros((count, len(local)))
+    return legendre.legder(np.eye(count), order).T @ legendre.legvander(local, count - 1 - order).T

@@ -27,16 +27,22 @@ class DenseJacobian:
     matrix: Array
 
     def shifted(self, shift: complex) -> Callable[[Array], Array]:
-        matrix = np.array(-self.matrix, dtype=np.result_type(self.matrix, shift), order="F")
-        matrix[np.diag_indices_from(matrix)] += shift
+        # the transpose has LAPACK's order of entries: it is copied as it lies, and solved with transposed
+        count = len(self.matrix)
+        matrix = np.empty((count, count), dtype=np.result_type(self.matrix, shift), order="F")
+        np.negative(self.matrix.T, out=matrix)
+        matrix.ravel(order="K")[:: count + 1] += shift
         # LAPACK itself: a step calls it for every stage, and SciPy's checks take as long as the substitution
         factorise, substitute = get_lapack_funcs(("getrf", "getrs"), (matrix,))
         lower_upper, pivots, _ = factorise(matrix, overwrite_a=True)
 
+        real = lower_upper.dtype.kind != "c"
+
         def solve(rhs: Array) -> Array:
-            if np.iscomplexobj(rhs) and not np.iscomplexobj(lower_upper):
+            if real and np.iscomplexobj(rhs):
                 return solve(rhs.real) + 1j * solve(rhs.imag)
-            return np.asarray(np.reshape(substitute(lower_upper, pivots, rhs)[0], rhs.shape))
+            result: Array = substitute(lower_upper, pivots, rhs, trans=1)[0]
+            return result if result.shape == rhs.shape else result.reshape(rhs.shape)
 
         return solve
 

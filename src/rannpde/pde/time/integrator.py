@@ -18,6 +18,7 @@ from rannpde.pde.time.dense_output import DenseStep, LegendreStep
 from rannpde.pde.time.dynamics import DenseJacobian, Dynamics, JacobianOperator
 from rannpde.pde.time.exponential import ExponentialRungeKutta
 from rannpde.pde.time.radau import RadauCollocation
+from rannpde.pde.time.stability import PerturbationGrowth, PropagatedDefect
 from rannpde.pde.time.tableau import stages_for
 from rannpde.pde.time.trajectory import Event, Trajectory
 from rannpde.pde.tolerance import COMPARABLE
@@ -48,6 +49,8 @@ class TimeIntegrator:
     store : what is stored of a step
     most_evaluations : of the rates; an integration that would need more at its pace is given up
     stages : of "RadauIIA"; those that are fastest at ``tol`` unless given
+    growth, defect : whether "RadauIIA" measures the growth of perturbations, and its error in time by the propagated
+        defect
     """
 
     tol: float
@@ -61,6 +64,8 @@ class TimeIntegrator:
     store: Callable[[LegendreStep], DenseStep] = lambda step: step
     most_evaluations: float = np.inf
     stages: int | None = None
+    growth: bool = False
+    defect: bool = False
 
     def run(
         self,
@@ -80,8 +85,13 @@ class TimeIntegrator:
         detail = ""
         sizes = [system.size(state)]
         largest = sizes[0]
+        collocation = self.integrator == "RadauIIA"
+        growth = PerturbationGrowth() if self.growth and collocation else None
+        defect = PropagatedDefect() if self.defect and collocation else None
         try:
             solver = self._solver(system, time, state, first_step)
+            if collocation:
+                solver.observers = [one for one in (growth, defect) if one is not None]
             own, allowed = self.integrator not in SCIPY, getattr(solver, "tol", self.tol)
             while solver.status == "running" and status is None:
                 solver.max_step = self.longest_step(solver.t)
@@ -111,7 +121,10 @@ class TimeIntegrator:
                 raise
             status, detail = status_of(stop)
             detail = detail or f"{status} at t = {times[-1]:.6g}"
-        return Trajectory(tuple(times), tuple(steps), status, detail, {k: tuple(v) for k, v in roots.items()})
+        return Trajectory(
+            tuple(times), tuple(steps), status, detail, {k: tuple(v) for k, v in roots.items()},
+            growth=None if growth is None else growth.largest, error=None if defect is None else defect.error,
+        )  # fmt: skip
 
     def _solver(self, system: Dynamics, time: tuple[float, float], state: Array, first_step: float | None) -> OdeSolver:
         def fun(t: float, y: Array) -> Array:

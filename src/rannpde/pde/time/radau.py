@@ -14,7 +14,8 @@ error of that polynomial below the tolerance at every time, estimated from the d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rannpde.checkpoints import checkpoint
 from rannpde.pde.time.control import SAFETY, FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
+from rannpde.pde.time.stability import CollocationStep, StepObserver
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
 from rannpde.pde.tolerance import GAIN, MUCH_SMALLER, NEARBY, SAME_SOLUTION, TIME_SHARE
 from rannpde.rounding import ROOT_ROUNDED
@@ -41,7 +43,10 @@ would cost the iterations up to it besides."""
 
 
 class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
-    """See the module. ``dynamics`` is a Dynamics, ``tol`` is measured by its ``size``, ``stages`` is odd."""
+    """See the module. ``dynamics`` is a Dynamics, ``tol`` is measured by its ``size``, ``stages`` is odd.
+
+    observers : told of every step that is accepted
+    """
 
     def __init__(
         self,
@@ -57,8 +62,10 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         first_step: float | None = None,
         max_step: float = np.inf,
         vectorized: bool = False,
+        observers: Sequence[StepObserver] = (),
     ) -> None:
         super().__init__(fun, t0, y0, t_bound, vectorized, support_complex=True)
+        self.observers = observers
         self.dynamics, self.tol, self.tableau = dynamics, tol, radau_tableau(stages)
         self.control, self.max_step = control or StepControl(), max_step
         self.t: float
@@ -124,8 +131,16 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
                 self.h = h * min(max(factor, self.control.shrink), GAIN)
                 continue
             # where Newton's method has just failed with a longer step, it would fail again
-            self._accept(h, stages, series, min(factor, 1.0 if failed else self.control.growth))
+            self._accept(h, stages, series, error, min(factor, 1.0 if failed else self._longest(fresh)))
             return True, None
+
+    def _longest(self, fresh: bool) -> float:
+        """The factor of the next step with which Newton's method would still converge fast.
+
+        The error of a new Jacobian is of the order of the length of its step, and so contraction is of its square.
+        """
+        fast = (SLOW_CONVERGENCE / self.contraction) ** 0.5 if fresh and self.contraction > 0 else np.inf
+        return max(1.0, min(self.control.growth, fast))
 
     def _outdated(self, h: float) -> bool:
         """Whether a new Jacobian saves more than it costs.
@@ -148,11 +163,17 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         self.linearised_at = self.t + self.direction * h * self.tableau.nodes[middle]
         return self.dynamics.jacobian(self.linearised_at, self.y + self._guess(h)[:, middle])
 
-    def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
+    def _accept(self, h: float, stages: Array, series: Array, error: float, factor: float) -> None:
+        step = self.direction * h
+        for observer in self.observers:
+            told = CollocationStep(
+                self.t, step, self.y, series, self.tol, error, self.tableau, self.dynamics, partial(self._solve, step)
+            )
+            observer.observe(told)
         self.y_old, self.series, self.last_h = self.y, series, h
         self.y = self.y + stages[:, -1]
         end = abs(self.t_bound - self.t) <= h
-        self.t = self.t_bound if end else self.t + self.direction * h
+        self.t = self.t_bound if end else self.t + step
         self.h = h if SAME_STEP[0] < factor < SAME_STEP[1] else h * factor
 
     def _error(self, series: Array) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Status
-from rannpde.pde.time.dense_output import DenseStep
+from rannpde.pde.time.dense_output import DenseStep, LegendreStep, legendre_values
 from rannpde.pde.time.tableau import RadauTableau
 from rannpde.pde.tolerance import MUCH_SMALLER
 
@@ -26,6 +26,8 @@ class Trajectory:
 
     status : why it ended before the last time, or None when it did not; detail : the same with its time
     events : event → times at which it vanished
+    growth, error : where they were measured, the largest growth of a perturbation, and the error in time (see
+        ``rannpde.pde.time.stability``)
     """
 
     times: tuple[float, ...]
@@ -33,6 +35,8 @@ class Trajectory:
     status: Status | None = None
     detail: str = ""
     events: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    growth: float | None = None
+    error: float | None = None
 
     @property
     def end(self) -> float:
@@ -57,16 +61,34 @@ class Trajectory:
         """The state, or its time derivative of that order, of the polynomials themselves: (n, M)."""
         times = np.asarray(times, dtype=float)
         values: Array | None = None
+        together = self._polynomials(times, order)
         for step, rows in self.by_step(times):
-            part = step.derivative(times[rows], order)
+            if together is None:
+                part = step.derivative(times[rows], order)
+            else:
+                part = step.combined(together[:, rows], order)  # type: ignore[attr-defined]
             if values is None:
                 values = np.empty((len(part), len(times)), dtype=part.dtype)
             values[:, rows] = part
         return np.empty((0, 0)) if values is None else values
 
+    def _polynomials(self, times: Array, order: int) -> Array | None:
+        """The derivatives of Legendre polynomials at all times, each in its step, computed at once: steps are many and
+        hold few times each. None where steps are no Legendre series of one degree."""
+        degrees = {step.series.shape[1] for step in self.steps if isinstance(step, LegendreStep)}
+        if len(degrees) != 1 or not all(isinstance(step, LegendreStep) for step in self.steps):
+            return None
+        ends = np.array([(step.t_old, step.t) for step in self.steps])[self._numbers(times)]
+        local = 2.0 / (ends[:, 1] - ends[:, 0]) * (times - ends[:, 0]) - 1.0
+        return legendre_values(local, degrees.pop(), order)
+
+    def _numbers(self, times: Array) -> Array:
+        """The step that each of the times (M,) falls in."""
+        return np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
+
     def by_step(self, times: Array) -> Iterator[tuple[DenseStep, Any]]:
         """Each step that some of the times (M,) fall in, and which of them."""
-        numbers = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
+        numbers = self._numbers(times)
         ordered = bool((np.diff(numbers) >= 0).all())
         for number in np.unique(numbers):
             rows: Any = np.flatnonzero(numbers == number)

@@ -18,8 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import sqrt
 
 import numpy as np
+import sympy
 from scipy.linalg import qr, solve_triangular, svd
 
 from rannpde.arrays import Array, MultiIndex
@@ -28,7 +31,7 @@ from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import Features
 from rannpde.pde.problem.evolution import Constraint, Evolution, constraints_of
-from rannpde.rounding import ROUNDED
+from rannpde.rounding import EPS, ROUNDED
 
 TABLE_BLOCK = 2**16
 """Entries of a table of features that are computed at once: what is made on the way stays in the cache."""
@@ -130,9 +133,26 @@ class FeatureBasis:
             return np.zeros((0, len(times)))
         last = self._last_data.get(order)
         if last is None or not np.array_equal(last[0], times):
-            values = np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+            values = np.empty((self.lifting.shape[1], len(times)))
+            for constraint, rows in self._joined_constraints:
+                values[rows] = constraint.values(times, order)
             last = self._last_data[order] = np.array(times), values
         return last[1]
+
+    @cached_property
+    def _joined_constraints(self) -> list[tuple[Constraint, Array]]:
+        """Conditions with one formula of their values as one, which is evaluated once, and which rows are theirs."""
+        ends = np.cumsum([0, *(len(one.points) for one in self.constraints)])
+        joined: dict[sympy.Expr, list[int]] = {}
+        for number, one in enumerate(self.constraints):
+            joined.setdefault(one.value, []).append(number)
+        result = []
+        for numbers in joined.values():
+            same = [self.constraints[k] for k in numbers]
+            sides = [np.concatenate([getattr(one, name) for one in same]) for name in ("points", "normals")]
+            rows = np.concatenate([np.arange(*ends[k : k + 2]) for k in numbers])
+            result.append((replace(same[0], points=sides[0], normals=sides[1], coefficients={}), rows))
+        return result
 
     def coefficients(self, states: Array, data: Array) -> Array:
         """(rank, s): what multiplies the basis for states z (rank, s) and boundary values (m, s)."""
@@ -179,13 +199,37 @@ def build_basis(
     rows, columns = len(design), null.shape[1]
     flops = (SVD_FLOPS[0] * rows + SVD_FLOPS[1] * columns) * columns**2
     with factorising("svd", flops, 3 * FLOAT_BYTES * rows * columns):
-        left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
+        left, singular, right = leading_svd(roots * (design @ null))
     keep = singular > cutoff * singular[0]
     left = left[:, keep] / roots
     weights = null @ (right[keep].T / singular[keep])
     lifted = (left * rule.weights[:, None]).T @ (design @ lifting)
     relative = singular[keep] / singular[0]
     return FeatureBasis(features, rule, weights, lifting, lifted, left, relative, constraints, boundary_points)
+
+
+def leading_svd(matrix: Array) -> tuple[Array, Array, Array]:
+    """The singular value decomposition of a matrix (m, n), all of it or as much as is not rounding.
+
+    Singular values of smooth features fall exponentially, and most are rounding. The range of half as many random
+    combinations of the columns (Halko, Martinsson & Tropp 2011) holds the others, if what the projection on it leaves
+    is of the size of what the decomposition itself rounds, √n eps; that is tested, and the whole is decomposed where it
+    is not so.
+
+    >>> hilbert = 1 / (1 + np.arange(60)[:, None] + np.arange(40))
+    >>> left, singular, right = leading_svd(hilbert)
+    >>> len(singular), bool(np.abs((left * singular) @ right - hilbert).max() < 1e-14)
+    (20, True)
+    """
+    count = min(matrix.shape)
+    sketch = matrix @ np.random.default_rng(0).standard_normal((matrix.shape[1], count // 2))
+    span = qr(sketch, mode="economic", overwrite_a=True, check_finite=False)[0]
+    part = span.T @ matrix
+    left_out = float(np.linalg.norm(matrix - span @ part))
+    if left_out <= EPS * sqrt(count) * float(np.linalg.norm(part)):
+        left, singular, right = svd(part, full_matrices=False, overwrite_a=True, check_finite=False)
+        return span @ left, singular, right
+    return tuple(svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False))
 
 
 def _split(features: Features, constraints: Sequence[Constraint], cutoff: float) -> tuple[Array, Array]:
