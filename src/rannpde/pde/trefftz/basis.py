@@ -23,6 +23,7 @@ from rannpde.pde.trefftz.families import CanonicalFamily, ExponentialFamily, Fea
 from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet
 from rannpde.pde.trefftz.holes import hole_columns, hole_rate, hole_rows, image_degree
 from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.plane_points import boundary_tube, plane_conditions
@@ -312,6 +313,7 @@ class PlaneLaw:
         target: float,
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
+        gains: Sequence[ColumnGains] = (),
     ) -> PlaneResolution:
         """More features for the groups whose error is above the target."""
         return plane_refined(self, resolution, errors, target, slow, weights)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 from rannpde.pde.trefftz.analytic import LaurentFamily
 from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
 from rannpde.pde.trefftz.potentials import GoursatFamily
@@ -39,14 +39,20 @@ def plane_refined(
     first = len(law.boundary.corners)
     corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
     smooth = 1.0
+    along = max((error for group, error in errors.items() if group >= first), default=0.0)
+    begun: list[int] = []
     for number in range(first):
         if errors.get(number, 0.0) > target and law.boundary.corners[number].singular:
-            if len(law.powers[number]) and not (slow or corners[number]):  # they are all that is singular there
+            alone = errors[number] * COMPARABLE > along  # what smooth functions lack is missed along sides as well
+            if len(law.powers[number]) and not (slow or alone or corners[number]):  # they are all that is singular
                 smooth = max(smooth, _growth(law, errors[number], target, 1))
                 continue
+            begun += [] if corners[number] else [number]
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
             smooth = max(smooth, 1.4) if law.layered else smooth  # exponentials serve corners too
+    for number in begun:  # errors fall alike with the poles of all corners
+        corners[number] = max(corners)
     for k, segment in enumerate(law.boundary.segments):
         error = errors.get(first + k, 0.0)
         if error <= target:
