@@ -249,7 +249,8 @@ class AdaptiveTrefftz:
         if len(sizes) > 1:
             stability = largest_singular_value(responses * np.repeat(scale / field_sizes(sizes), len(every)))
         network = one.network(families, minimiser.coefficients)
-        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
+        # at more points than the fit by an irrational factor, so that hardly one of them is shared
+        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), float(np.sqrt(2)))
         residual = np.abs(fresh.errors)
         residual[~np.isfinite(residual)] = np.inf
         weighted = residual * fresh.weights

@@ -89,7 +89,7 @@ class ModalProblem:
         inside = np.abs(self.initial(space.sample(64, rng=0))).max()
         sides = [side for side in space.sides.values() if self._valued(side)]
         at_walls = [np.abs(self.initial(side.sample(64, rng=0))).max() for side in sides]
-        return bool(max(at_walls, default=0.0) > 1e-3 * inside)
+        return bool(max(at_walls, default=0.0) > SAME_SOLUTION * inside)
 
     def _valued(self, side: Side) -> bool:
         if self.walls.circle is not None or not isinstance(side, FlatSide):

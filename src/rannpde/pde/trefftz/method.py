@@ -26,7 +26,7 @@ from rannpde.pde.trefftz.adaptive import (
     TrefftzIteration,
     TrefftzResult,
 )
-from rannpde.pde.trefftz.bounds import BoundaryErrors, boundary_errors, has_maximum_principle
+from rannpde.pde.trefftz.bounds import boundary_errors, has_maximum_principle
 from rannpde.pde.trefftz.cells.setting import CellsSetting, cells_setting
 from rannpde.pde.trefftz.cells.slab_setting import SlabSetting
 from rannpde.pde.trefftz.constant_walls import stationary_walls
@@ -122,6 +122,8 @@ class Trefftz:
         assert not isinstance(setting, str)
         if isinstance(setting, VaryingEquation):
             what = "its coefficients vary" if setting.linear else "it is not linear"
+            if setting.singular:
+                return (f"{what}, and it has no features for what is singular at corners or where conditions change",)
             return () if setting.oscillates else (f"{what}, and solutions vary no faster than cells resolve",)
         for boundary in setting.feature_boundaries:
             if _asks_at_corners(problem, boundary):

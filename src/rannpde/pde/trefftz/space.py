@@ -16,7 +16,7 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import Tree, tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
+from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay, evanescent_degrees
 from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.patches import SurfacePatches
@@ -186,8 +186,7 @@ class SpaceLaw:
 
     def first(self) -> SpaceResolution:
         digits, waves = -np.log10(self.tol), self._waves(self.span)
-        half = 0.5 * 9 / 5 * digits ** (2 / 3) * waves ** (1 / 3)  # of Rokhlin's worst case
-        degree = ceil(max(digits, half)) + 4
+        degree = ceil(max(digits, evanescent_degrees(waves, digits))) + 4
         holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
         sources = np.zeros(len(self._areas), dtype=int)
         if self.layered:
@@ -221,10 +220,10 @@ class SpaceLaw:
         tree = cKDTree(self.outline)
         for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
             position = here + own[:, None] * outward
-            near = (tree.query(position)[0] < 0.6 * own) | self.domain.contains(self.form.back(position))
+            near = (tree.query(position)[0] < 0.5 * own) | self.domain.contains(self.form.back(position))
             if not near.any():
                 break
-            own = np.where(near, 0.7 * own, own)
+            own = np.where(near, 0.5 * own, own)
         resolved = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
         flips = self.group.flips
         sources = (flips[:, None, :] * position[resolved]).reshape(-1, 3)
