@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil
 
 import numpy as np
@@ -264,6 +264,7 @@ class ModalProblem:
         return loads
 
 
+@lru_cache(maxsize=1)  # obstacles, drawbacks and the solve of a problem ask in turn
 def modal_problem(problem: Problem) -> ModalProblem | str:
     """The problem in eigenfunctions, or the reason why it is none."""
     statement = modal_statement(problem)
