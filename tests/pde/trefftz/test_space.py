@@ -91,3 +91,40 @@ def test_growth_follows_the_errors_and_is_the_cheapest_where_nothing_is_known() 
     assert second.growth(None, 1e-9, 2.2) == pytest.approx(grid[np.argmin(grid**3 / np.log(grid))], abs=1e-2)
     assert first.rate(second) == pytest.approx(5 * np.log(2) / 4)
     assert second.rate(first) == 0.0
+
+
+def test_one_factorisation_tells_the_errors_of_all_lower_degrees() -> None:
+    """Against a factorisation for each of them."""
+    rng = np.random.default_rng(5)
+    orders = np.repeat(np.arange(-1, 9), 5)
+    matrix, rhs = rng.normal(size=(120, len(orders))), rng.normal(size=120)
+    (gains,) = least_squares(matrix.copy(), rhs).gains
+    squares = gains.truncated(orders, 8)
+    for degree in range(9):
+        own = matrix[:, orders <= degree]
+        left = rhs - own @ np.linalg.lstsq(own, rhs, rcond=None)[0]
+        assert squares[degree] == pytest.approx(left @ left * 120 / (120 - own.shape[1]))
+
+
+@pytest.mark.parametrize("number", seeds("decay", 2, 30))
+def test_degrees_come_from_the_decay(number: int) -> None:
+    """With or without symmetries the second iteration is enough, and not by many digits."""
+    rng = np.random.default_rng([41, number])
+    unit = float(10 ** rng.uniform(-1, 2))
+    wave_number, tol = float(rng.uniform(0, 5)) / unit, float(10.0 ** -rng.integers(4, 6))
+    shift = 0.1 * unit * rng.normal(size=3) * (number % 2)
+    half = unit * rng.uniform(0.8, 1.0, 3)
+    box = rp.Box(**{n: (float(-h), float(h)) for n, h in zip("xyz", half, strict=True)})
+    shape = box - rp.Ball(tuple(shift.tolist()), 0.35 * unit)
+    away = rng.normal(size=3)
+    source = away / np.linalg.norm(away) * unit * rng.uniform(2.2, 3)
+    r = "sqrt(" + " + ".join(f"({n} - ({float(v)!r}))**2" for n, v in zip("xyz", source, strict=True)) + ")"
+    exact = f"cos({wave_number!r}*{r})/{r}"
+    problem = rp.Problem(
+        f"laplace(u) + {wave_number**2!r}*u = 0", shape, {"boundary": f"u = {exact}"}, exact={"u": exact}
+    )
+    solution = rp.solve(problem, tol=tol, method="trefftz")
+    assert solution.converged
+    assert solution.errors()["u"] <= solution.estimate
+    assert len(solution.history.iterations) <= 3
+    assert solution.estimate > 1e-3 * tol

@@ -9,7 +9,10 @@ from scipy.special import hankel1, jv, y0
 import rannpde as rp
 from benchmarks.linear_draws import drawn
 from draws import draws
+from rannpde.pde.residual import term_residual
+from rannpde.pde.trefftz.bounds import boundary_errors
 from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.trefftz.setting import trefftz_setting
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
 MOTZ = 401.1624537452
@@ -48,6 +51,38 @@ def test_the_bound_holds_in_the_maximum_norm():
         largest = np.abs(solution(points) - problem.exact_solution(points)[:, 0]).max()
         assert largest <= solution.history.bound + 1e-14
         assert solution.history.bound < 1e3 * max(largest, 1e-14)
+
+
+@pytest.mark.parametrize("factor", [1.0, 250.0])
+def test_the_sample_of_the_bound_tells_what_conditions_leave(factor):
+    """Root mean squares along each condition, beside those at many points of its own; a factor does not change them."""
+    domain = SQUARE - rp.Ball((0.4, 0.3), 0.25, name="hole")
+    conditions = {
+        "outside": rp.On("boundary except hole", f"{factor}*u = {factor}*exp(x)"),
+        "hole": rp.On("hole", "u = 1"),
+    }
+    problem = rp.Problem("laplace(u) = 0", domain, conditions)
+    solution = rp.solve(problem, tol=1e-3, method="trefftz")
+    setting = trefftz_setting(problem)
+    part = setting.particulars(problem, 1e-3)[0][0]
+    told = boundary_errors(problem, solution.function, setting.boundary, setting.form, part, 2048)
+    assert told.bound == solution.history.bound
+    for term in problem.constraints:
+        points = term.region.sample(20000, rng=3)
+        residual = term_residual(term, solution.function, problem.vocabulary, points)
+        scale = factor if term.name == "outside" else 1.0
+        assert told.residuals[term] == pytest.approx(np.mean(residual**2), rel=0.1)
+        assert told.errors[term] == pytest.approx(np.sqrt(np.mean(residual**2)) / scale, rel=0.05)
+
+
+def test_a_corner_that_is_alone_gets_its_poles_at_once():
+    """With f = 1 the powers at a re-entrant corner lack a logarithm, which smooth functions cannot replace."""
+    a, b, unit = 0.9, 1.1, 37.0
+    corners = unit * np.array([(0, 0), (a, 0), (a, 1), (-1, 1), (-1, -b), (0, -b)])
+    problem = rp.Problem("-laplace(u) = 1", rp.Polygon(corners.tolist()), {"boundary": "u = 0"})
+    solution = rp.solve(problem, tol=1e-9, method="trefftz")
+    assert solution.converged
+    assert len(solution.history.iterations) == 3
 
 
 def test_motz():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,10 +12,10 @@ from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
-from rannpde.pde.tolerance import ALGEBRA_SHARE, MUCH_SMALLER
+from rannpde.pde.tolerance import ALGEBRA_SHARE, COMPARABLE, MUCH_SMALLER
 from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
-from rannpde.pde.trefftz.least_squares import PANEL, LeastSquares, largest_singular_value
+from rannpde.pde.trefftz.least_squares import PANEL, ColumnGains, LeastSquares, largest_singular_value
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
@@ -76,8 +76,9 @@ class TrefftzDiscretisation(Protocol):
     def tube(self) -> tuple[Array, Array]: ...
 
     def refined(
-        self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool, families: Any, weights: Array
-    ) -> Any: ...
+        self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool, families: Any, weights: Array,
+        gains: Sequence[ColumnGains],
+    ) -> Any: ...  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ class TrefftzState:
     scale : the root mean square of the solution; errors : group of features → its part of the estimate
     values : at the points inside (M, fields), each field over its own size; weights (N,) : of the output
     data : what the features are fitted to on the boundary, in L², relative to the scale
+    gains : how much of it each feature explains, where one factorisation tells
     """
 
     network: TrefftzNetwork | CellsNetwork
@@ -96,6 +98,7 @@ class TrefftzState:
     values: Array
     weights: Array
     data: float
+    gains: tuple[ColumnGains, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,10 +185,11 @@ class AdaptiveTrefftz:
                 if self.monitor.exhausted or self._too_late(done):
                     status, detail = Status.BUDGET, ""
                     break
-                target = 0.3 * self.tol / np.sqrt(len(state.errors))
+                target = COMPARABLE * self.tol / np.sqrt(len(state.errors))
                 resolution = self.discretisation.refined(
-                    resolution, state.errors, target, slow and number > 1, families, state.weights / state.scale
-                )
+                    resolution, state.errors, target, slow and number > 1, families, state.weights / state.scale,
+                    state.gains,
+                )  # fmt: skip
                 before = state
         except KeyboardInterrupt:
             if best is None:
@@ -245,7 +249,8 @@ class AdaptiveTrefftz:
         if len(sizes) > 1:
             stability = largest_singular_value(responses * np.repeat(scale / field_sizes(sizes), len(every)))
         network = one.network(families, minimiser.coefficients)
-        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
+        # at more points than the fit by an irrational factor, so that hardly one of them is shared
+        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), float(np.sqrt(2)))
         residual = np.abs(fresh.errors)
         residual[~np.isfinite(residual)] = np.inf
         weighted = residual * fresh.weights
@@ -264,7 +269,8 @@ class AdaptiveTrefftz:
             len(minimiser.coefficients), minimiser.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return TrefftzState(network, record, scale, errors, values, minimiser.coefficients, data / scale)
+        gains = minimiser.gains if isinstance(minimiser, LeastSquares | SymmetricLeastSquares) else ()
+        return TrefftzState(network, record, scale, errors, values, minimiser.coefficients, data / scale, gains)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """How much the boundary error of the iteration before was amplified inside: measured, for systems.

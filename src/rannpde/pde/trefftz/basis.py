@@ -19,10 +19,11 @@ from rannpde.pde.trefftz.corners import (
     surely_singular,
     value_jumps,
 )
-from rannpde.pde.trefftz.families import CanonicalFamily, ExponentialFamily, FeatureFamily
+from rannpde.pde.trefftz.families import CanonicalFamily, ExponentialFamily, FeatureFamily, evanescent_degrees
 from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet
 from rannpde.pde.trefftz.holes import hole_columns, hole_rate, hole_rows, image_degree
 from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.multipoles import MultipoleFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.plane_points import boundary_tube, plane_conditions
@@ -34,6 +35,7 @@ from rannpde.pde.trefftz.sources import SourceFamily
 from rannpde.pde.trefftz.symmetric_least_squares import FeatureOrbits
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.rounding import ROUNDED
 
 ROUND_HOLE = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
@@ -125,7 +127,9 @@ class PlaneLaw:
     @property
     def regular_at_first(self) -> int:
         """The degree of smooth functions at first."""
-        return ceil(4 - 2 * np.log10(self.tol) + (self.reach * 1.05 if self.form.kappa > 0 else 0))
+        digits = -np.log10(self.tol)
+        reach = self.reach if self.form.kappa > 0 else 0.0
+        return ceil(4 + reach + max(2 * digits, evanescent_degrees(reach, digits)))
 
     def first(self) -> PlaneResolution:
         """Where the iteration begins: from the digits that are wanted and the distances of holes."""
@@ -150,7 +154,7 @@ class PlaneLaw:
     @property
     def poles(self) -> int:
         """Poles at a corner at first."""
-        return poles_at_first(self.tol)
+        return poles_at_first(self.tol, self.tuning.crowding)
 
     def own_corner(self, number: int) -> bool:
         """Whether a corner is one of the domain itself, not an image: averaged features serve all images of it."""
@@ -272,7 +276,9 @@ class PlaneLaw:
             own = self.form.to(segment.points(unit)) + away * normals
             outside = ~self.domain.contains(self.form.back(own))
             gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in own])
-            valid = outside & (gap > 0.7 * away)
+            # nearer to another part of the boundary, as many points as there are leave more than the tolerance
+            least = np.log(self.tol) / (self.tuning.oversampling * np.log(ROUNDED))
+            valid = outside & (gap > least * away)
             sources.append(own[valid])
             lengths.append(np.full(int(valid.sum()), away))
         families += [self._exponentials(one) for one in side_frequencies(self, resolution)] if self.layered else []
@@ -312,6 +318,7 @@ class PlaneLaw:
         target: float,
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
+        gains: Sequence[ColumnGains] = (),
     ) -> PlaneResolution:
         """More features for the groups whose error is above the target."""
         return plane_refined(self, resolution, errors, target, slow, weights)

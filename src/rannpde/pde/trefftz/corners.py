@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 
 
-def poles_at_first(tol: float) -> int:
-    """Poles at a corner at first: errors fall like exp(-c √n), so that n goes with the square of the digits."""
-    return ceil(10 + 0.16 * np.log10(tol) ** 2)
+def poles_at_first(tol: float, crowding: float) -> int:
+    """Poles at a corner at first, beside a few for what is smooth: as many as let the nearest one crowd up to the
+    tolerance, exp(-σ √n), if they crowded evenly; with distances that taper off it takes half of them (Trefethen,
+    Nakatsukasa and Weideman, 2021).
+    """
+    return ceil(10 + 0.5 * (np.log(tol) / crowding) ** 2)
 
 
 def surely_singular(law: PlaneLaw, number: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil
 
 import numpy as np
@@ -89,7 +89,7 @@ class ModalProblem:
         inside = np.abs(self.initial(space.sample(64, rng=0))).max()
         sides = [side for side in space.sides.values() if self._valued(side)]
         at_walls = [np.abs(self.initial(side.sample(64, rng=0))).max() for side in sides]
-        return bool(max(at_walls, default=0.0) > 1e-3 * inside)
+        return bool(max(at_walls, default=0.0) > SAME_SOLUTION * inside)
 
     def _valued(self, side: Side) -> bool:
         if self.walls.circle is not None or not isinstance(side, FlatSide):
@@ -264,6 +264,7 @@ class ModalProblem:
         return loads
 
 
+@lru_cache(maxsize=1)  # obstacles, drawbacks and the solve of a problem ask in turn
 def modal_problem(problem: Problem) -> ModalProblem | str:
     """The problem in eigenfunctions, or the reason why it is none."""
     statement = modal_statement(problem)

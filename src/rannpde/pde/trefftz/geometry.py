@@ -203,5 +203,5 @@ def _singular(
     steps = size * np.geomspace(NEARBY, 1.0, 60)
     ray = form.back(point - steps[:, None] * inward)
     hit = np.flatnonzero(domain.contains(ray))
-    reach = float(steps[hit[0]] * 0.7) if len(hit) else size
+    reach = float(0.5 * steps[hit[0]]) if len(hit) else size  # no pole is nearer to the other side
     return SingularCorner(point, -inward, reach, float(angle), loop)

@@ -24,10 +24,37 @@ PANEL = 64
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnGains:
+    """What columns of an orthogonal factorisation explain of the data, each beside those before it.
+
+    features (K,) : their numbers; gains (K,) : parts of the right-hand side; left : the square of what is left of it
+    rows : the number of rows
+    """
+
+    features: Array
+    gains: Array
+    left: float
+    rows: int
+
+    def truncated(self, orders: Array, most: int) -> Array:
+        """Squares of what is left without the features of an order above 0 … most: errors of smaller least-squares
+        problems, for which no other factorisation is needed.
+
+        orders (N,) of all features, which do not fall from one column to the next. A fit with K columns to M rows
+        leaves the share 1 - K/M of the squares of errors beside its points, by which they are divided.
+        """
+        here = orders[self.features]
+        ends = np.searchsorted(here, np.arange(most + 1), side="right")
+        tails = np.concatenate([np.cumsum(np.square(self.gains[::-1]))[::-1], [0.0]])
+        return np.asarray((self.left + tails[ends]) * self.rows / np.maximum(self.rows - ends, 1))
+
+
+@dataclass(frozen=True, eq=False)
 class LeastSquares:
     """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation that tells how rows act on columns.
 
     sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
+    image (N,) : what the columns explain of the right-hand side, each beside those before it
     residual (M,) : what is left of the right-hand side; reciprocal_condition : of the triangle, an estimate
     """
 
@@ -35,6 +62,7 @@ class LeastSquares:
     sizes: Array
     factorisation: Householder
     triangle: Array
+    image: Array
     residual: Array
     rank: int
     reciprocal_condition: float
@@ -45,6 +73,15 @@ class LeastSquares:
         if self.reciprocal_condition > SAFE:
             return self.triangle
         return Regularised.of(self.triangle, SAFE).triangle
+
+    @property
+    def gains(self) -> tuple[ColumnGains, ...]:
+        """What every column explains."""
+        return (self.gains_of(np.arange(len(self.image))),)
+
+    def gains_of(self, features: Array) -> ColumnGains:
+        """The same for columns that stand for features of other numbers (N,)."""
+        return ColumnGains(features, self.image, float(self.residual @ self.residual), len(self.residual))
 
     def responses(self, interior: Array) -> Array:
         """What a unit of boundary error may be inside: (N, K), whose largest singular value is the maximum of
@@ -222,10 +259,10 @@ def least_squares(weighted: Array, rhs: Array) -> LeastSquares:
     certain = _reciprocal_condition(triangle)
     second = Regularised.of(triangle, ridge) if certain <= ridge else Triangular(triangle)
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
-    left = rhs
+    left, image = rhs, first.applied(rhs)
     for _ in range(2):
-        coefficients = coefficients + second.solved(first.applied(left))
+        coefficients = coefficients + second.solved(image if left is rhs else first.applied(left))
         left = rhs - weighted @ coefficients
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum())
-    return LeastSquares(coefficients / sizes, sizes, first, triangle, left, rank, certain)
+    return LeastSquares(coefficients / sizes, sizes, first, triangle, image, left, rank, certain)

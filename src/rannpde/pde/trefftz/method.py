@@ -26,7 +26,7 @@ from rannpde.pde.trefftz.adaptive import (
     TrefftzIteration,
     TrefftzResult,
 )
-from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.bounds import boundary_errors, has_maximum_principle
 from rannpde.pde.trefftz.cells.setting import CellsSetting, cells_setting
 from rannpde.pde.trefftz.cells.slab_setting import SlabSetting
 from rannpde.pde.trefftz.constant_walls import stationary_walls
@@ -38,7 +38,7 @@ from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoParticular, Particular
 from rannpde.pde.trefftz.parts import NoPart
-from rannpde.pde.trefftz.result import described, judged_solution
+from rannpde.pde.trefftz.result import DENSE, described, judged_solution
 from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, outside_the_method, pinned, trefftz_setting
 from rannpde.pde.trefftz.single import OneNetwork
 from rannpde.pde.trefftz.tuning import TrefftzTuning
@@ -122,6 +122,8 @@ class Trefftz:
         assert not isinstance(setting, str)
         if isinstance(setting, VaryingEquation):
             what = "its coefficients vary" if setting.linear else "it is not linear"
+            if setting.singular:
+                return (f"{what}, and it has no features for what is singular at corners or where conditions change",)
             return () if setting.oscillates else (f"{what}, and solutions vary no faster than cells resolve",)
         for boundary in setting.feature_boundaries:
             if _asks_at_corners(problem, boundary):
@@ -176,13 +178,13 @@ class Trefftz:
         defect = sum(part.defect * part.gain for cell in parts for part in cell)
         with one_thread():
             result = AdaptiveTrefftz(problem, discretisation, defect, tol, monitor, tuning).run(rng)
-            network, bound = result.network, None
+            network, missed = result.network, None
             if isinstance(setting, TrefftzSetting) and _bounded(problem, setting):
                 assert isinstance(network, TrefftzNetwork)
                 assert setting.boundary is not None
-                count = 2 * result.best.rows
-                bound = maximum_bound(problem, network, setting.boundary, setting.form, parts[0][0], count)
-        return judged_solution(problem, result, bound, tol, described(network), monitor, why, self.name)
+                count = max(2 * result.best.rows, DENSE)
+                missed = boundary_errors(problem, network, setting.boundary, setting.form, parts[0][0], count)
+        return judged_solution(problem, result, missed, tol, described(network), monitor, why, self.name)
 
 
 @lru_cache(maxsize=1)

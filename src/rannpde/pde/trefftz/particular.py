@@ -22,7 +22,7 @@ import sympy
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import MUCH_SMALLER, PILOT_TOLERANCE
 from rannpde.pde.trefftz.box_solution import SlabOperator, box_solution, wall_conditions
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 from rannpde.pde.trefftz.parts import FourierPart, NoPart, ParticularPart, PolynomialPart
@@ -209,7 +209,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         if defect <= EXTENSION_ROUNDING * max(float(np.abs(w).max()) for w in wanted):
             break
     assert best is not None
-    if best[0].defect > 1e-4 * max(float(np.abs(w).max()) for w in wanted):
+    if best[0].defect > MUCH_SMALLER * PILOT_TOLERANCE * max(float(np.abs(w).max()) for w in wanted):
         raise NoParticular("Fourier features do not fit the loads")
     return best
 
@@ -261,7 +261,7 @@ def _fourier(
         if defect <= EXTENSION_ROUNDING * size or (best.defect < 1e-9 * size and solution is not best):
             break
     assert best is not None
-    if best.defect > MUCH_SMALLER * max(tol, EXTENSION_ROUNDING) * size and best.defect > 1e-4 * size:
+    if best.defect > MUCH_SMALLER * max(tol, EXTENSION_ROUNDING, PILOT_TOLERANCE) * size:
         raise NoParticular(f"Fourier features leave {best.defect / size:.1e} of the source")
     return _trimmed(best)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import MUCH_SMALLER, SAME_SOLUTION
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.segments import cell_lengths, clustered
 
@@ -94,7 +94,7 @@ def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
     """
     if law.form.kappa >= 0 or law.reach * MUCH_SMALLER < 1:  # layers are not much thinner than the domain
         return np.empty((0, 2)), np.empty(0)
-    levels = np.geomspace(0.02 / law.form.wave_number, law.boundary.radius / 4, 14)
+    levels = np.geomspace(SAME_SOLUTION / law.form.wave_number, law.boundary.radius / 4, 14)
     depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
     points, shares = [], []
     area = law.domain.measure * float(np.linalg.det(law.form.matrix))

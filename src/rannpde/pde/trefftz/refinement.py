@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 from rannpde.pde.trefftz.analytic import LaurentFamily
 from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
 from rannpde.pde.trefftz.potentials import GoursatFamily
@@ -19,6 +19,10 @@ from rannpde.pde.trefftz.symmetry import SymmetricFamily
 
 if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
+
+
+LEAST_INCREASE = 1 + MUCH_SMALLER
+"""Factor of the features that become more, at least: with fewer, the next iteration is the same one again."""
 
 
 def plane_refined(
@@ -39,20 +43,26 @@ def plane_refined(
     first = len(law.boundary.corners)
     corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
     smooth = 1.0
+    along = max((error for group, error in errors.items() if group >= first), default=0.0)
+    begun: list[int] = []
     for number in range(first):
         if errors.get(number, 0.0) > target and law.boundary.corners[number].singular:
-            if len(law.powers[number]) and not (slow or corners[number]):  # they are all that is singular there
+            alone = errors[number] * COMPARABLE > along  # what smooth functions lack is missed along sides as well
+            if len(law.powers[number]) and not (slow or alone or corners[number]):  # they are all that is singular
                 smooth = max(smooth, _growth(law, errors[number], target, 1))
                 continue
+            begun += [] if corners[number] else [number]
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
-            smooth = max(smooth, 1.4) if law.layered else smooth  # exponentials serve corners too
+            smooth = max(smooth, law.tuning.growth**0.5) if law.layered else smooth  # exponentials serve corners too
+    for number in begun:  # errors fall alike with the poles of all corners
+        corners[number] = max(corners)
     for k, segment in enumerate(law.boundary.segments):
         error = errors.get(first + k, 0.0)
         if error <= target:
             continue
         grow = _growth(law, error, target, 1)
-        grow = min(grow, 1.4) if law.layered else grow
+        grow = min(grow, law.tuning.growth**0.5) if law.layered else grow
         if segment.loop and law.round_hole(segment.loop - 1):
             most = min(wanted.get(segment.loop - 1, np.inf), grow * resolution.holes[segment.loop - 1])
             holes[segment.loop - 1] = max(holes[segment.loop - 1], ceil(most))
@@ -61,7 +71,7 @@ def plane_refined(
         if sources[k] or slow:
             sources[k] = max(24, ceil(grow * sources[k]))
     if slow and errors:
-        smooth = max(smooth, 1.2)
+        smooth = max(smooth, LEAST_INCREASE)
     waves = ceil(law.reach) if law.form.kappa > 0 else 0
     regular = waves + ceil((resolution.regular - waves) * smooth)
     regular = max(regular, law.image_degree) if smooth > 1 else regular
@@ -87,4 +97,4 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
 def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:
     """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
     wanted = log(target) / min(log(max(error, 1e-300)), -MUCH_SMALLER) if error < 1 else law.tuning.growth
-    return float(np.clip(wanted**power, 1.15, law.tuning.growth**power))
+    return float(np.clip(wanted**power, LEAST_INCREASE, law.tuning.growth**power))

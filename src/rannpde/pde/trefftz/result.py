@@ -12,11 +12,12 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, held_out_residual, term_residuals
+from rannpde.pde.residual import Term, held_out_residuals, term_residuals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, TrefftzResult
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily, PowerFamily
+from rannpde.pde.trefftz.bounds import BoundaryErrors
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily
 from rannpde.pde.trefftz.history import TrefftzHistory
@@ -77,38 +78,46 @@ def _counted(families: Iterable[FeatureFamily]) -> str:
 def judged_solution(
     problem: Problem,
     result: TrefftzResult,
-    bound: float | None,
+    missed: BoundaryErrors | float | None,
     tol: float,
     features: str,
     monitor: Monitor,
     why: str,
     name: str,
 ) -> Solution:
-    """The result of the iteration, unless conditions are missed between the points at which they were fitted."""
+    """The result of the iteration, unless conditions are missed between the points at which they were fitted.
+
+    missed : the bound of the maximum principle, and what is known of the conditions where it sampled the boundary
+    """
     network = result.network
     status, detail = result.status, result.detail
     judged = isinstance(network, ModalNetwork)  # walls hold exactly, and initial values were judged at fresh points
-    checked = _given_values(problem) if status is Status.CONVERGED and not judged else []
-    others = [term for term in problem.terms if term not in checked] if monitor.residuals else []
+    known = missed if isinstance(missed, BoundaryErrors) else BoundaryErrors(np.inf, {}, {})
+    values = _given_values(problem) if status is Status.CONVERGED and not judged else []
+    checked = [term for term in values if term not in known.errors]
+    count = _each(INSIDE_POINTS, len(problem.terms))  # means of squares to 1/√200
+    inside, held_out = held_out_residuals(problem, network, count=count) if monitor.residuals else ({}, {})
+    squares = {term: inside[term.name] for term in problem.interior if term.name in inside} | dict(known.residuals)
+    others = [term for term in problem.terms if term not in checked and term not in squares]
+    others = others if monitor.residuals else []
     points = _sampled(checked, _each(DENSE, len(checked)), rng=19, method="sobol")
-    points += _sampled(others, _each(INSIDE_POINTS, len(problem.terms)), rng=5)
+    points += _sampled(others, count, rng=5)
     residuals = term_residuals([*checked, *others], network, problem.vocabulary, points)
-    missed = _missed(problem, checked, points, residuals)
+    largest = _missed(problem, checked, points, residuals)
+    largest = max([largest, *(known.errors[term] for term in values if term in known.errors)])
     amplified = result.best.estimate / max(result.best.boundary, 1e-300)  # of boundary errors, inside
-    if missed * amplified > 10 * tol * result.scale:
+    if largest * amplified > 10 * tol * result.scale:
         status = Status.RESIDUAL_TOO_LARGE
-        detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
+        detail = f"the conditions are missed by {largest:.1e} between the points at which they were fitted"
     losses: dict[str, float] = {}
     measures: dict[str, float] = {}
     every = zip([*checked, *others], residuals, strict=True)
-    squares = {id(term): float(np.mean(np.square(own))) for term, own in every}
+    squares |= {term: float(np.mean(np.square(own))) for term, own in every}
     for term in problem.terms if monitor.residuals else ():
         share, before = term.measure, measures.get(term.name, 0.0)
-        mean = squares[id(term)]
-        losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
+        losses[term.name] = (losses.get(term.name, 0.0) * before + squares[term] * share) / (before + share)
         measures[term.name] = before + share
-    count = _each(INSIDE_POINTS, len(problem.terms))  # means of squares to 1/√200
-    held_out = held_out_residual(problem, network, count=count) if monitor.residuals else {}
+    bound = missed.bound if isinstance(missed, BoundaryErrors) else missed
     return Solution(
         problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
         estimate=result.best.estimate, held_out=held_out, losses=losses,

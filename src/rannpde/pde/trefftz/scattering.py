@@ -23,7 +23,7 @@ from rannpde.pde.budget import Budget, watched
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cylinder import bessel_j, bessel_y
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
@@ -31,6 +31,7 @@ from rannpde.pde.trefftz.least_squares import least_squares
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.sources import SourceFamily, derived
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.rounding import ROOT_ROUNDED
 from rannpde.threads import one_thread
 
 CONDITIONS = ("soft", "hard")
@@ -205,7 +206,7 @@ def _iterate(
             break
         slow = wave.boundary_error > MUCH_SMALLER * before
         before = wave.boundary_error
-        resolution = law.refined(resolution, errors, 0.2 * tol, slow, ())
+        resolution = law.refined(resolution, errors, COMPARABLE * tol / float(np.sqrt(len(errors))), slow, ())
 
 
 def _exterior(obstacles: Domain, k: float, tol: float, tuning: TrefftzTuning) -> PlaneLaw:
@@ -228,9 +229,10 @@ def _features(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generat
         if law.round_hole(number):
             centres.append(middle)
             radii.append(inner)
-            # a hole with corners is served by poles and sources; multipoles up to k × radius carry its far field
+            # all others than circles are served by poles and sources; multipoles up to k × radius carry their far field
             most = ceil(law.form.wave_number * outer) + 10
-            degrees.append(resolution.holes[number] if inner > 0.95 * outer else min(resolution.holes[number], most))
+            own = resolution.holes[number]
+            degrees.append(own if inner > (1 - ROOT_ROUNDED) * outer else min(own, most))
     poles, lengths, sources = [np.empty((0, 2))], [np.empty(0)], [np.empty((0, 2))]
     for family in law.at_corners(resolution, rng):
         if isinstance(family, SourceFamily):
@@ -277,7 +279,7 @@ def _fitted(
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
     coefficients = least_squares(matrix * weights[:, None], rhs * weights).coefficients
-    fresh, wanted, shares, groups = _rows(features, law, resolution, 0.27, 1.4, condition, direction)
+    fresh, wanted, shares, groups = _rows(features, law, resolution, 1 / 4, float(np.sqrt(2)), condition, direction)
     missed = np.abs(fresh @ coefficients - wanted)
     total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))
     errors = {int(g): float(np.linalg.norm((missed * shares)[groups == g])) for g in np.unique(groups)}

@@ -14,7 +14,9 @@ from rannpde.domains.boundary.pieces import Curves, CutSide
 from rannpde.domains.boundary.sides import FlatSide, RoundSide
 from rannpde.domains.region import Region, composite_gauss
 from rannpde.pde.residual import Term
+from rannpde.pde.tolerance import SAME_SOLUTION
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.rounding import EPS
 
 CLOSEST_POINT = 1e-13
 """Distance, relative to the length of a segment, of the collocation point nearest to a corner."""
@@ -141,9 +143,9 @@ def clustered(
             np.log(CLOSEST_POINT) + (np.log(0.5) - np.log(CLOSEST_POINT)) * (np.arange(levels) + shift) / levels
         )
         if width:
-            near = (
-                width / segment.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
-            )
+            # from where a layer has hardly changed to where it has died out
+            ends = np.log(SAME_SOLUTION), np.log(-np.log(EPS))
+            near = width / segment.length * np.exp(np.linspace(*ends, levels) + shift * (ends[1] - ends[0]) / levels)
             distance = np.concatenate([distance, near[near < 0.5]])
         if crowd[0]:
             parts.append(distance)

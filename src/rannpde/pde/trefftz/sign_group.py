@@ -71,10 +71,17 @@ def sign_group(terms: Sequence[Term], form: CanonicalForm, words: Vocabulary) ->
         return SignGroup.trivial(dim, len(terms))
     samples = [term.region.sample(PANEL, rng=1) for term in terms]  # type: ignore[union-attr]
     flips, sides = [], []
-    for signs in product((1.0, -1.0), repeat=dim):
-        flip = np.array(signs)
+    every = np.array(list(product((1.0, -1.0), repeat=dim)))
+    firsts = form.origin + every[:, None, :] * (np.array([points[0] for points in samples]) - form.origin)
+    # of every term (T, G, T): which sides, by each flip, have the image of their first point on its own
+    holding = [term.region.contains(firsts.reshape(-1, dim)) for term in terms]  # type: ignore[union-attr]
+    on_side = np.reshape(holding, (len(terms), len(every), len(terms)))
+    for flip, hits in zip(every, on_side.transpose(1, 2, 0), strict=True):
         images = [form.origin + flip * (points - form.origin) for points in samples]
-        numbers = [_image_of_side(terms, k, samples[k], images[k], flip, words) for k in range(len(terms))]
+        numbers = [
+            _image_of_side(terms, k, np.flatnonzero(hits[k]), samples[k], images[k], flip, words)
+            for k in range(len(terms))
+        ]
         if None not in numbers:
             flips.append(flip)
             sides.append(numbers)
@@ -82,17 +89,16 @@ def sign_group(terms: Sequence[Term], form: CanonicalForm, words: Vocabulary) ->
 
 
 def _image_of_side(
-    terms: Sequence[Term], number: int, points: Array, images: Array, flip: Array, words: Vocabulary
+    terms: Sequence[Term], number: int, candidates: Array, points: Array, images: Array, flip: Array, words: Vocabulary
 ) -> int | None:
     """The number of the side on which the images (M, n) of all points (M, n) of a side lie, with the same
-    coefficients of its condition; None where there is none."""
+    coefficients of its condition; None where there is none. candidates : sides that hold the first image."""
     own = terms[number]
-    order = [number, *(k for k in range(len(terms)) if k != number)]
-    for k in order:
+    for k in sorted(candidates.tolist(), key=lambda k: k != number):
         other = terms[k]
         region = other.region
         assert region is not None
-        if not region.contains(images[:1]).all() or not region.contains(images).all():
+        if not region.contains(images).all():
             continue
         alike = own.weight == other.weight and np.isclose(own.measure, other.measure, rtol=ROOT_ROUNDED)
         return k if alike and _same_coefficients(own, other, points, images, flip, words) else None

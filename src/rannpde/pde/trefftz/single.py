@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.parts import ParticularPart
@@ -50,6 +51,7 @@ class FeatureLaw(Protocol):
         target: float,
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
+        gains: Sequence[ColumnGains] = (),
     ) -> Any: ...
 
 
@@ -132,9 +134,9 @@ class OneNetwork:
 
     def refined(
         self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool, families: list[FeatureFamily],
-        weights: Array,
+        weights: Array, gains: Sequence[ColumnGains],
     ) -> Any:  # fmt: skip
         """More features for the groups whose error is above the target; weights (N,) over the size of the solution."""
         ends = np.cumsum([family.columns for family in families])[:-1]
         split = list(zip(families, np.split(weights, ends), strict=True))
-        return self.law.refined(resolution, errors, target, slow, split)
+        return self.law.refined(resolution, errors, target, slow, split, () if self.pins else gains)

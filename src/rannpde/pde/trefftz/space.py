@@ -16,7 +16,8 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import Tree, tree_leaves
 from rannpde.domains.domain import Ball, Domain
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay
+from rannpde.pde.trefftz.families import FeatureFamily, coefficient_decay, evanescent_degrees
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.patches import SurfacePatches
 from rannpde.pde.trefftz.rows import ConditionPoints
@@ -185,8 +186,7 @@ class SpaceLaw:
 
     def first(self) -> SpaceResolution:
         digits, waves = -np.log10(self.tol), self._waves(self.span)
-        half = 0.5 * 9 / 5 * digits ** (2 / 3) * waves ** (1 / 3)  # of Rokhlin's worst case
-        degree = ceil(max(digits, half)) + 4
+        degree = ceil(max(digits, evanescent_degrees(waves, digits))) + 4
         holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
         sources = np.zeros(len(self._areas), dtype=int)
         if self.layered:
@@ -220,10 +220,10 @@ class SpaceLaw:
         tree = cKDTree(self.outline)
         for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
             position = here + own[:, None] * outward
-            near = (tree.query(position)[0] < 0.6 * own) | self.domain.contains(self.form.back(position))
+            near = (tree.query(position)[0] < 0.5 * own) | self.domain.contains(self.form.back(position))
             if not near.any():
                 break
-            own = np.where(near, 0.7 * own, own)
+            own = np.where(near, 0.5 * own, own)
         resolved = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
         flips = self.group.flips
         sources = (flips[:, None, :] * position[resolved]).reshape(-1, 3)
@@ -238,11 +238,9 @@ class SpaceLaw:
             row[:] = [np.argmin(np.linalg.norm(centres - flip * centre, axis=1)) for centre in centres]
         return images
 
-    def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits | None:
-        """How symmetries act on the features; None where there are none."""
+    def orbits(self, families: Sequence[FeatureFamily]) -> FeatureOrbits:
+        """How symmetries act on the features, be it the identity alone."""
         flips, hole = self.group.flips, 0
-        if len(flips) == 1:
-            return None
         starts = np.cumsum([0, *(family.columns for family in families)])
         numbers, signs = np.empty((len(flips), starts[-1]), dtype=int), np.ones((len(flips), starts[-1]))
         for k, family in enumerate(families):
@@ -259,7 +257,7 @@ class SpaceLaw:
                 products = flips[:, None, :] * flips[None, :, :]
                 table = np.argmin(np.abs(products[:, :, None, :] - flips).sum(axis=3), axis=2)
                 numbers[:, here] = starts[k] + table[:, image] * (family.columns // len(flips)) + source
-        return FeatureOrbits(self.group, numbers, signs)
+        return FeatureOrbits(self.group, numbers, signs, _degrees(families))
 
     def conditions(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones.
@@ -309,6 +307,7 @@ class SpaceLaw:
         target: float,
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
+        gains: Sequence[ColumnGains] = (),
     ) -> SpaceResolution:
         """More features where the error is above the target: multipoles by their decay, or sources that are drawn with
         the error as their density."""
@@ -326,21 +325,42 @@ class SpaceLaw:
             holes = np.array(holes)[self._hole_images].max(axis=0).tolist()
         regular, sources, before = resolution.regular, np.array(resolution.sources), resolution.before
         if boundary > wanted:
-            if self.layered or slow or sources.any():
+            known = self._rate([family for family, _ in weights], gains)
+            rate = known or (before.rate(now) if before is not None else 0.0)
+            more = ceil(np.log(boundary / wanted) / rate) if rate else 0
+            most = self._most_degrees(regular, known > 0)
+            enough = known > 0 and more <= most
+            if self.layered or sources.any() or (slow and not enough):
                 density = np.where(outside > target, outside, 0.0) * np.sqrt(patches.areas)
                 more = now.growth(before if sources.any() else None, wanted, self.tuning.growth) - 1
                 more *= now.features / self.group.order
                 sources = sources + np.ceil(more * density / density.sum()).astype(int)
             else:
-                rate = before.rate(now) if before is not None else 0.0
-                more = ceil(np.log(boundary / wanted) / rate) if rate else self._degrees(weights, -1, boundary / wanted)
+                more = more or self._degrees(weights, -1, boundary / wanted)
                 # two degrees more cost less than one more iteration, if the error falls a little slower
-                regular += min(more + 2, self._most_degrees(regular))
+                regular += min(more + 2, most)
         return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()), now)
 
-    def _most_degrees(self, degree: int) -> int:
-        """By how many degrees functions about one point may grow at most from one iteration to the next."""
-        return int((np.sqrt(self.tuning.growth) - 1) * (degree + 1))
+    def _most_degrees(self, degree: int, known: bool = False) -> int:
+        """By how many degrees functions about one point may grow at most from one iteration to the next: as far as
+        errors are known to fall, where that is known, and no farther than one factorisation can hold."""
+        if not known:
+            return int((np.sqrt(self.tuning.growth) - 1) * (degree + 1))
+        room = np.sqrt((self.form.dim - 1) * self.tuning.columns * self.group.order)
+        return max(min(degree + 1, int(room) - degree - 1), 0)
+
+    def _rate(self, families: Sequence[FeatureFamily], gains: Sequence[ColumnGains]) -> float:
+        """By how much the logarithm of the error falls with each degree of the regular functions, 0 if that is not
+        known: over the last quarter of the degrees from which waves decay on, two at least, of which one may serve
+        even functions and the other odd ones."""
+        orders = _degrees(families)
+        most = int(orders.max(initial=-1))
+        decaying = most - int(self._waves(self.span))
+        if not gains or decaying < 2:
+            return 0.0
+        squares = np.sum([own.truncated(orders, most) for own in gains], axis=0)
+        steps = 2 * ceil(decaying / 8)
+        return max(float(np.log(squares[most - steps] / squares[most])) / (2 * steps), 0.0)
 
     def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
         """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor; two at
@@ -354,6 +374,15 @@ class SpaceLaw:
                 rate, most = -coefficient_decay(decaying)[2], self._most_degrees(int(family.degree))
                 return max(2, min(ceil(np.log(max(factor, 1.0)) / rate), most) if rate > 0 else most)
         raise AssertionError("no features about this point")
+
+
+def _degrees(families: Sequence[FeatureFamily]) -> Array:
+    """The degree (N,) of every feature that is regular about the middle, -1 for others."""
+    own = [
+        family.orders if isinstance(family, SphericalFamily) and family.regular else np.full(family.columns, -1)
+        for family in families
+    ]
+    return np.concatenate([np.empty(0, dtype=int), *own])
 
 
 def space_law(

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, diags
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import LeastSquares, least_squares, sampling_deviation
+from rannpde.pde.trefftz.least_squares import ColumnGains, LeastSquares, least_squares, sampling_deviation
 from rannpde.pde.trefftz.sign_group import SignGroup
 
 
@@ -25,17 +25,20 @@ from rannpde.pde.trefftz.sign_group import SignGroup
 class FeatureOrbits:
     """How a group acts on features: φ_j at the image of a point is signs_j times φ_k at the point, k = numbers_j.
 
-    numbers, signs (G, N)
+    numbers, signs (G, N); orders (N,) : the degree of each feature in an expansion, -1 for others. Combinations are in
+    the order of degrees, so that one factorisation tells how errors fall with the degree.
     """
 
     group: SignGroup
     numbers: Array
     signs: Array
+    orders: Array
 
     @cached_property
     def combinations(self) -> tuple[csr_matrix, ...]:
         """For every character the orthonormal combinations (N_χ, N) of features that belong to it."""
         first = np.flatnonzero(self.numbers.min(axis=0) == np.arange(self.numbers.shape[1]))
+        first = first[np.argsort(self.orders[first], kind="stable")]
         columns, rows = self.numbers[:, first], np.broadcast_to(np.arange(len(first)), (self.group.order, len(first)))
         combinations = []
         for character in self.group.characters:
@@ -60,6 +63,12 @@ class SymmetricLeastSquares:
         """(N,)."""
         parts = [own.T @ block.coefficients for own, block in zip(self.combinations, self.blocks, strict=True)]
         return np.asarray(np.sum(parts, axis=0))
+
+    @property
+    def gains(self) -> tuple[ColumnGains, ...]:
+        """What every column of every block explains; a combination has the number of its first feature."""
+        pairs = zip(self.combinations, self.blocks, strict=True)
+        return tuple(block.gains_of(own.indices[own.indptr[:-1]]) for own, block in pairs)
 
     @property
     def rank(self) -> int:

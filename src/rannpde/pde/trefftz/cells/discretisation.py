@@ -24,6 +24,7 @@ from rannpde.pde.trefftz.cells.faces import FaceConditions
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import JOINED_ENDS
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.parts import ParticularPart
 from rannpde.pde.trefftz.plane_points import SegmentPoints, segment_points
@@ -238,7 +239,7 @@ class CellsDiscretisation:
 
     def refined(
         self, resolution: Resolutions, errors: Mapping[int, float], target: float, slow: bool, families: CellFamilies,
-        weights: Array,
+        weights: Array, gains: Sequence[ColumnGains],
     ) -> Resolutions:  # fmt: skip
         """More features in the cells, and for the groups of these, whose errors are above the target."""
         offsets, resolutions, start = self._offsets, [], 0

@@ -19,6 +19,7 @@ from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.cells.slabs import Slab, SlabArrangement, plane_across, slabs_of
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary
+from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
 from rannpde.pde.trefftz.particular import Particular, box_particulars, particulars
@@ -280,7 +281,7 @@ class SlabDiscretisation:
 
     def refined(
         self, resolution: SlabResolutions, errors: Mapping[int, float], target: float, slow: bool,
-        families: SlabFamilies, weights: Array,
+        families: SlabFamilies, weights: Array, gains: Sequence[ColumnGains],
     ) -> SlabResolutions:  # fmt: skip
         """More features in the slabs, and for the patches of these, whose errors are above the target."""
         resolutions, group, start = [], 0, 0

@@ -54,6 +54,8 @@ class VaryingNewton:
             step = tangent.solution() - here
             length, following = self._damped(tangent, here, step)
             here = here + length * step
+            if NEWTON_FACTORISATIONS * length * max(1.0, self.size(step) / (self.size(here) or 1.0)) < 1:
+                raise NoNewtonSolution("a path of smaller and smaller data ends at a fold, beyond which it turns back")
             if length == 1:
                 here, left = self._simplified(tangent, here, step, following)
                 if left is not None:
@@ -74,11 +76,13 @@ class VaryingNewton:
     def _damped(self, tangent: FactorisedSystem, here: Array, step: Array) -> tuple[float, Array]:
         """The share of a step that is taken, and the step (C, N) of the simplified method after it.
 
-        A step within rounding is taken whole: nothing can be told from the next one.
+        A step within rounding is taken whole: nothing can be told from the next one. From a state far away, where what
+        bends the equation is not felt yet, the first step may be longer than the solution by orders of magnitude: what
+        limits the share from below is rounding alone.
         """
         size, length = self.size(step), 1.0
         rounding = size <= ROOT_ROUNDED * self.size(here + step)
-        while length >= PILOT_TOLERANCE:
+        while length >= ROOT_ROUNDED:
             following = tangent.correction(here + length * step)
             if np.isfinite(following).all():
                 if rounding or self.size(following) <= (1 - length / 4) * size:

@@ -112,7 +112,8 @@ class VaryingDiscretisation:
         """REFINE: the degree that its decay so far asks for, or the marked cells, whichever is less work."""
         if now is self.pilot:
             mesh, degree = first_mesh(self.equation.at(now.network), self.tol)
-            return VaryingResolution(mesh, degree - 2)
+            done = degree - 2 == resolution.degree and np.array_equal(mesh.cells, resolution.mesh.cells)
+            return VaryingResolution(mesh, degree if done else degree - 2)
         if self.before is self.pilot:  # None where the equation is linear
             return VaryingResolution(resolution.mesh, resolution.degree + 2)
         wanted = log(min(max(ESTIMATOR_FACTOR * self.latest / self.tol, ESTIMATOR_FACTOR), 1 / EPS))
