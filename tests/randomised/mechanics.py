@@ -195,7 +195,8 @@ def rubber(rng: Generator) -> StatedProblem:
 
 
 def plate(rng: Generator) -> StatedProblem:
-    """Kirchhoff's plate with a manufactured deflection, each side clamped, supported or free."""
+    """Kirchhoff's plate with a manufactured deflection, each side clamped, supported or free; free sides do not meet,
+    as the deflection would have a force at their corner."""
     frame = wide_frame(rng, 2)
     ratio, stiff, spring = round(float(rng.uniform(0, 0.45)), 2), decimal(rng, 1e-3, 1e3), pick(rng, 0.0, 5.0)
     sides = rectangle(rng, frame.unit, frame.origin)
@@ -217,7 +218,9 @@ def plate(rng: Generator) -> StatedProblem:
             "clamped": [f"u = {exact}", f"u_{n} = {exact.diff(one)}"], "supported": [f"u = {exact}", moment],
             "free": [moment, f"u_{n * 3} + {2 - ratio!r}*u_{mixed} = {force}"],
         }  # fmt: skip
-        conditions[f"{kinds[number]} {number}"] = On(f"{n}={value!r}", choices[kinds[number]])
+        beside = [name.split(" ")[0] for name, on in conditions.items() if str(on.where)[0] != n]
+        kind = "supported" if kinds[number] == "free" and "free" in beside else kinds[number]  # a force at the corner
+        conditions[f"{kind} {number}"] = On(f"{n}={value!r}", choices[kind])
     return StatedProblem(
         "plate", f"{stiff!r}*laplace(laplace(u)) + {held!r}*u = {stiff * bent + held * exact}",
         Box(x=sides[0], y=sides[1]), conditions, tolerance(rng, 1e-7), {"u": str(exact)}, method=pick(rng, *METHODS),
