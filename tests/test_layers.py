@@ -108,8 +108,10 @@ BELOW_IN_PDE = {
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "uniqueness": STATED | {"monitor", "solution"},
+    "free_corners": STATED,
     "selection": STATED
     | {
+        "free_corners",
         "uniqueness",
         "budget",
         "monitor",

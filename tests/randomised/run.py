@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from long_runs import Record
-from randomised.classify import CLASSES, SOLVED, Classified, classify_many, table
+from randomised.classify import CLASSES, GENERATORS, SOLVED, Classified, classify_many, table
 
 
 def main() -> int:
@@ -27,7 +27,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0, help="budget of each solve")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, one thread each")
     parser.add_argument("--record", type=Path, help="file to which each result is added as it comes")
-    parser.add_argument("--wider", action="store_true", help="waves, systems in time, small holes, extreme units")
+    parser.add_argument(
+        "--generator", default="users", choices=list(GENERATORS),
+        help="wider: waves, systems in time, small holes, extreme units; mechanics: bodies, cracks, singular points",
+    )  # fmt: skip
     parser.add_argument("--show", default="", help=f"also print results of these classes: {', '.join(CLASSES)}")
     chosen = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -35,11 +38,11 @@ def main() -> int:
     results: list[Classified] = []
     try:
         seeds = range(chosen.first, chosen.first + chosen.count)
-        for one in classify_many(seeds, chosen.seconds, chosen.workers, chosen.wider, Record(chosen.record)):
+        for one in classify_many(seeds, chosen.seconds, chosen.workers, chosen.generator, Record(chosen.record)):
             results.append(one)
             if len(results) % 50 == 0:
                 print(counts(results), flush=True)
-            if one.defect or one.outcome in shown:
+            if one.defect or one.underestimated or one.outcome in shown:
                 print(one, flush=True)
     except KeyboardInterrupt:
         print("interrupted; the table holds what was finished")

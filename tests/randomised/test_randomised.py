@@ -13,7 +13,9 @@ import pytest
 import rannpde as rp
 from draws import draws, some
 from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
+from randomised.mechanics import KINDS, mechanics_problem
 from randomised.problems import SHAPES, Frame, user_problem
+from randomised.singular import crossing_powers
 from randomised.wider import wider_problem
 from rannpde.domains.domain import Domain
 from rannpde.pde.cells.interfaces.detection import Interfaces
@@ -38,6 +40,54 @@ def test_a_user_problem_is_solved_or_honestly_not(seed):
 def test_a_problem_of_the_wider_generator_is_no_defect(seed):
     result = classify(wider_problem(seed), SECONDS)
     assert not result.defect, result
+
+
+QUICK = (7, 20, 0, 8, 6)
+"""Seeds of the generator of mechanics that are solved in half a second each: plates, a turn, contact, elasticity."""
+
+
+@pytest.mark.parametrize("seed", [*QUICK[: draws(3, 5)], *range(1000, 1000 + draws(0, 26))])
+def test_a_problem_of_mechanics_or_of_a_singular_point_is_no_defect(seed):
+    result = classify(mechanics_problem(seed), SECONDS)
+    assert not result.defect, result
+    assert not result.underestimated, result
+
+
+def test_singular_solutions_are_those_of_the_problems():
+    """Harmonic off their singular points, by the mean over a circle, with normal derivatives as stated."""
+    seeds = [
+        seed for seed in range(3 * len(KINDS)) if KINDS[seed % len(KINDS)].__name__ in ("turn", "crack", "crossing")
+    ]
+    for seed in seeds:
+        problem = mechanics_problem(seed)
+        box, known = problem.domain, problem.exact["u"]
+        size = float(np.ptp(np.asarray(box.bounds, dtype=float), axis=1).min())
+        centre = np.asarray(box.bounds, dtype=float)[:, 1] - 0.05 * size
+        angle = 2 * np.pi * np.arange(64) / 64
+        around = centre + 0.04 * size * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        scale = np.abs(known(around)).max()
+        if problem.kind != "crack, one of each" and known(around).std() > 0:
+            assert abs(known(around).mean() - known(centre[None])[0]) < 1e-9 * scale, problem
+        for name, flux in problem.functions.items():
+            if name == "known":
+                continue
+            (side,) = [one for one in problem.conditions.values() if f"{name}(x, y)" in str(one.equation)]
+            axis, value = "xy".index(side.where[0]), float(side.where[2:])
+            points = np.stack([centre, centre - 0.02 * size])
+            points[:, axis] = value
+            outward = np.eye(2)[axis] * (1 if value == box.bounds[axis][1] else -1) * 1e-6 * size
+            slope = (known(points + outward) - known(points - outward)) / (2e-6 * size)
+            given = flux(points[:, 0], points[:, 1])
+            assert np.abs(slope - given).max() < 1e-6 * max(np.abs(given).max(), scale / size), (problem, name)
+
+
+@pytest.mark.parametrize("contrast", [3.0, 100.0, 1e4])
+def test_exponents_of_crossings_are_kelloggs(contrast):
+    """4/π arctan k^(-1/2) for a checkerboard, and the corner of an inclusion as it decouples."""
+    assert crossing_powers(np.array([contrast, 1, contrast, 1]), 1)[0] == pytest.approx(
+        4 / np.pi * np.arctan(contrast**-0.5), rel=1e-10
+    )
+    assert crossing_powers(np.array([1e9, 1, 1, 1]), 1)[0] == pytest.approx(2 / 3, abs=1e-4)
 
 
 def test_the_solutions_are_those_of_the_problems():

@@ -14,6 +14,7 @@ from rannpde.pde.budget import watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.flow.method import Flow
+from rannpde.pde.free_corners import free_corner
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.monitor import Kept, Monitor, Status, status_of
 from rannpde.pde.paths.method import Paths
@@ -151,6 +152,9 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
         return ("the domain has a slit, across which the solution jumps",)
     if problem.inequalities and not isinstance(method, Paths | WeakCells):
         return ("a field is bounded by an inequality, which only the weak form solves",)
+    corner = None if isinstance(method, WeakCells) else free_corner(problem)
+    if corner is not None:
+        return (f"free sides of a plate meet at {corner}, where only the weak form knows that no force acts",)
     return method.obstacles(problem)
 
 

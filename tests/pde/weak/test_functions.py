@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.settings import WeakSettings
@@ -16,3 +17,18 @@ def test_tables_on_lines_are_those_at_points():
     jet, slopes = layer.cut_tables(points)
     assert np.abs(jet - layer.tables(points)).max() < 1e-11
     assert np.abs(slopes - layer.legendre(points) @ layer.derivative_span).max() < 1e-11
+
+
+@pytest.mark.parametrize(("reach", "decompositions"), [(1.0, 1), (0.02, 2)])
+def test_functions_of_a_part_are_orthonormal_by_as_few_decompositions_as_they_need(monkeypatch, reach, decompositions):
+    """Those of nearly a whole box are independent enough for one; in a thin part a second one follows."""
+    layer = HiddenLayer.sample(2, 6, WeakSettings(), np.random.default_rng(0))
+    grid, weights = layer.grid
+    tables = layer.tables(grid * [0.9, reach])
+    counted = []
+    plain = np.linalg.cholesky
+    monkeypatch.setattr(np.linalg, "cholesky", lambda matrix: counted.append(1) or plain(matrix))
+    own = layer.orthonormal(tables, weights)
+    assert len(counted) == decompositions
+    jets = (tables * np.sqrt(weights / weights.sum())[:, None, None]).reshape(-1, tables.shape[2]) @ own
+    assert np.abs(jets.T @ jets - np.eye(jets.shape[1])).max() < 1e-3

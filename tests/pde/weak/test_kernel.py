@@ -30,3 +30,9 @@ def test_fluxes_that_do_not_balance_are_told_whatever_the_method(seed):
     slopes = found.derivative(found.problem.domain.sample(50, rng=1), (1, 0)).ravel()
     points = found.problem.domain.sample(50, rng=1)
     assert np.allclose(slopes, -load * points[:, 0], atol=1e-5 * load * wide)
+
+
+def test_a_small_imbalance_is_told_by_its_size():
+    sides = {"right": rp.On("x=1", "dn(u) = 1"), "rest": rp.On("boundary except x=1", "dn(u) = 0")}
+    with pytest.raises(rp.InputError, match=r"a share of 0\.0005 "):
+        rp.solve(rp.Problem("laplace(u) = 1.001", rp.Box(x=(0, 1), y=(0, 1)), sides), tol=1e-4)

@@ -7,6 +7,8 @@ import sympy
 import rannpde as rp
 from draws import draws
 from rannpde import On
+from rannpde.errors import InputError
+from rannpde.pde.free_corners import free_corner
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.plate_form import plate_form
 
@@ -95,3 +97,43 @@ def test_a_plate_that_nothing_holds():
     problem = rp.Problem("laplace(laplace(u)) = 1", rp.Box(x=(0, 1), y=(0, 1)), free | others)
     with pytest.raises(NoDivergenceForm, match="rigid"):
         plate_form(problem)
+
+
+CANTILEVER = {"c": On("x=0", ["u = 0", "u_x = 0"]), "t": On("x=1", ["u_xx + 0.3*u_yy = 0", "u_xxx + 1.7*u_xyy = 0"])}
+
+
+def test_no_force_acts_at_a_corner_between_free_sides():
+    """Least squares of the strong form allow any: Trefftz networks had -0.056 with an estimate of 7e-6.
+
+    The tip of a square plate under a unit load has 0.129 (Timoshenko, Woinowsky-Krieger, Theory of Plates and Shells).
+    """
+    problem = rp.Problem("laplace(laplace(u)) = 1", rp.Box(x=(0, 1), y=(0, 1)), CANTILEVER | free_sides(0.3, 0, 1))
+    solution = rp.solve(problem, tol=1e-2)
+    assert solution.method.name == "weak"
+    assert "free sides" in solution.method.why
+    assert solution.converged
+    assert float(solution(np.array([[1.0, 0.5]]))[0]) == pytest.approx(0.12907, rel=1e-2)
+    for method in ("trefftz", "cells", "collocation"):
+        with pytest.raises(InputError, match=r"free sides of a plate meet at \(1"):
+            rp.solve(problem, tol=1e-2, method=method)
+
+
+@pytest.mark.parametrize("draw", range(draws(2, 8)))
+def test_free_corners_are_found_on_any_shape_in_any_units(draw):
+    """Between two sides without deflection and slope; a slope or a deflection on one of them is enough."""
+    rng = np.random.default_rng(draw)
+    size, shift = float(f"{10 ** rng.uniform(-3, 3):.2g}"), round(float(rng.uniform(-3, 3)), 1)
+    corners = [(0, 0), (1.3, 0), (1.1, 0.9), (0.2, 1)]
+    shape = rp.Polygon([(size * (x + shift), size * y) for x, y in corners])
+    kinds = {"free": ["u_xx + u_yy = 0", "dn(laplace(u)) = 0"], "held": ["u = 0", "u_xx + u_yy = 0"],
+             "slope": ["dn(u) = 0", "dn(laplace(u)) = 0"]}  # fmt: skip
+    for sides, wanted in (
+        (("free", "held", "free", "held"), None), (("free", "slope", "free", "held"), None),
+        (("held", "held", "free", "free"), 3), (("held", "free", "free", "slope"), 2),
+    ):  # fmt: skip
+        conditions = {f"s{k}": On(f"edge{k + 1}", kinds[kind]) for k, kind in enumerate(sides)}
+        found = free_corner(rp.Problem("laplace(laplace(u)) = 1", shape, conditions))
+        assert (found is None) == (wanted is None)
+        if found is not None:
+            x, y = corners[wanted]
+            assert np.allclose(found, (size * (x + shift), size * y), rtol=1e-5, atol=1e-5 * size)

@@ -31,6 +31,7 @@ from scipy.special import spherical_jn
 from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES
 from rannpde.network.features import FourierFeatures
+from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.face_tables import FaceTables
 from rannpde.pde.weak.legendre_cube import LegendreCube
 from rannpde.pde.weak.settings import WeakSettings
@@ -371,12 +372,16 @@ def _triangular_factor(table: Array) -> tuple[Array, Array]:
     """R and R⁻¹ (k, k) of the QR decomposition of a tall table (M, k), by two Cholesky decompositions.
 
     The first one, shifted by its rounding, leaves columns that are independent enough for a second (shifted Cholesky
-    QR, Fukaya and others 2020): products of matrices, in half of the time of Householder reflections.
+    QR, Fukaya and others 2020): products of matrices, in half of the time of Householder reflections. Columns in which
+    shift and rounding are much smaller than what they span are independent enough after the first.
     """
     gram = table.T @ table
     shift = len(gram) * EPS * float(np.trace(gram))
     try:
-        first = np.linalg.inv(np.linalg.cholesky(gram + shift * np.eye(len(gram)))).T
+        lower = np.linalg.cholesky(gram + shift * np.eye(len(gram)))
+        first = np.linalg.inv(lower).T
+        if shift * np.linalg.norm(first) ** 2 <= MUCH_SMALLER:
+            return lower.T, first
         better = table @ first
         lower = np.linalg.cholesky(better.T @ better)
     except np.linalg.LinAlgError:

@@ -239,8 +239,8 @@ class WeakDiscretisation:
             if left > UNBALANCED:
                 free = motions.described(self.problem.fields)
                 raise InputError(
-                    f"nothing holds {free}, and the data do not balance there: {left:.1%} of load and boundary fluxes "
-                    "is left over, so there is no solution; fix the field somewhere, or balance the data"
+                    f"nothing holds {free}, and the data do not balance there: a share of {left:.2g} of load and "
+                    "boundary fluxes is left over, so there is no solution; fix the field, or balance the data"
                 )
         return motions
 
