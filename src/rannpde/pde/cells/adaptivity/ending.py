@@ -60,13 +60,7 @@ class Ending:
                 "state it for the derivative itself, or add diffusion"
             )
         if self.equilibrium is not None:
-            (field,), (name,) = problem.fields, problem.domain.names
-            reached = self.equilibrium
-            return (
-                f"the solution is not unique: it reaches {field} = {reached.value:.4g} at {name} = {reached.time:.4g}, "
-                f"where its rate vanishes like a distance to the power {reached.exponent:.2f}, and may stay there or "
-                "leave at any time; end the interval before it"
-            )
+            return self.equilibrium.described(problem.domain.names[0])
         if self.amplification > 1:
             return (
                 f"the problem is ill-conditioned: the solution may change by {self.amplification:.1e} times what is "

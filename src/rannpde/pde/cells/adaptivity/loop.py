@@ -169,6 +169,8 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
+                if self.integration is not None and self.integration.equilibrium is not None:
+                    raise InputError(self.integration.equilibrium.described(self.problem.domain.names[0])) from error
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
                 if self._blow_up is not None:
                     remedy = f"{singularity(self.problem, self._blow_up)}, or {remedy}"
@@ -307,8 +309,12 @@ class CellsLoop:
         several = self.several_slopes or self.equilibrium is not None
         if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
             return Status.UNDETERMINED
-        if not self.agree and len(self.estimator.iterations) > 1 and self._blow_up is not None:
-            return Status.BLOW_UP
+        if not self.agree and len(self.estimator.iterations) > 1 and self.integration is not None:
+            if self._blow_up is not None:
+                return Status.BLOW_UP
+            self.equilibrium = self.integration.equilibrium
+            if self.equilibrium is not None:
+                return Status.UNDETERMINED
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
             self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
