@@ -30,10 +30,6 @@ HALF_OF_THE_BITS = np.finfo(float).nmant // 2
 """Halvings of a distance from an equilibrium over which its exponent is measured."""
 
 
-EVALUATIONS = 1000
-"""Limit on the evaluations with which a perturbation of an equilibrium is followed; what takes more does not depart."""
-
-
 @dataclass(frozen=True)
 class Equilibrium:
     """A state that a solution reaches at a time, and from which it may depart at any later one.
@@ -50,9 +46,9 @@ class Equilibrium:
         """Return a sentence for users."""
         state = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
         return (
-            f"the solution is not unique: it reaches {state} at {coordinate} = {self.time:.4g}, where its rate vanishes "
-            f"like a distance to the power {self.exponent:.2f}, and may stay there or leave at any time; end the "
-            "interval before it, or begin beside it"
+            f"the solution is not unique: it reaches {state} at {coordinate} = {self.time:.4g}, where its rate "
+            f"vanishes like a distance to the power {self.exponent:.2f}, and may stay there or leave at any time; end "
+            "the interval before it, or begin beside it"
         )
 
 
@@ -214,8 +210,8 @@ def _duration(path: Integrated, value: Array, shift: Array, begin: float, end: f
         nonlocal count
         checkpoint()
         count += 1
-        if count > EVALUATIONS:
-            raise _TooLong
+        if count > HALF_OF_THE_BITS**2:  # as many for each halving as there are of them
+            raise _Stays
         return _rates(path, np.array([time]), (value + gap)[:, None])[:, 0]
 
     def grown(time: float, gap: Array) -> float:
@@ -228,13 +224,13 @@ def _duration(path: Integrated, value: Array, shift: Array, begin: float, end: f
                 rate, (begin, end), shift, rtol=ROOT_ROUNDED,
                 atol=MUCH_SMALLER * ROOT_ROUNDED * float(np.abs(shift).max()), events=grown,
             )  # fmt: skip
-    except (_TooLong, ValueError, FloatingPointError):
+    except (_Stays, ValueError, FloatingPointError):
         return np.inf
     return abs(float(run.t_events[0][0]) - begin) if run.status == 1 else np.inf
 
 
-class _TooLong(Exception):
-    """A perturbation took too many evaluations."""
+class _Stays(Exception):
+    """A perturbation took too many evaluations of its rate."""
 
 
 def _least(rate: Callable[[Array], Array], low: float, high: float, accuracy: float) -> float:

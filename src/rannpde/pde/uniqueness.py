@@ -1,7 +1,8 @@
-"""Is zero the only solution? A linear problem without data is satisfied by zero, also at an eigenvalue.
+"""Is a solution the only one? A linear problem without data is satisfied by zero, also at an eigenvalue.
 
 No residual and no agreement of two solutions tells: both are zero. The same problem with a load is solved instead. At
-an eigenvalue, it has no solution, and what comes back for it is so large that its terms cancel to rounding.
+an eigenvalue, it has no solution, and what comes back for it is so large that its terms cancel to rounding. Non-linear
+problems are not determined where the coefficient of their highest derivative changes its sign (``degeneracy``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from rannpde.domains import SpaceTime
 from rannpde.errors import InputError
+from rannpde.pde.degeneracy import several_solutions, sign_change
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -27,11 +29,14 @@ ZERO_POINTS = 1000
 
 
 def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, float], Solution]) -> Solution:
-    """Return a solution, not converged where it is zero and the problem with a load shows that it is not the only one.
+    """Return a solution, not converged where the problem does not determine it: where the coefficient of the highest
+    derivative changes its sign at it, or it is zero and the problem with a load shows that it is not the only one.
 
     solve : solves a problem to a tolerance, in the time that is left
     """
     problem = solution.stated
+    if not problem.linear and solution.status not in (Status.UNDETERMINED, Status.BLOW_UP, Status.INTERRUPTED):
+        return _with_branches(solution)
     if not solution.converged or not _may_be_singular(problem):
         return solution
     points = problem.domain.sample(ZERO_POINTS, rng=20_071)
@@ -53,6 +58,18 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
         "eigenvalue; rp.eigen finds the others"
     )
     return replace(solution, status=Status.UNDETERMINED, detail=detail, estimate=np.inf)
+
+
+def _with_branches(solution: Solution) -> Solution:
+    """Return a solution of a non-linear problem, without an estimate where its highest derivative changes its sign."""
+    change = sign_change(
+        solution.stated, solution.function, solution.estimate, max(solution.held_out.values(), default=np.inf)
+    )
+    if change is None:
+        return solution
+    known = Status.UNDETERMINED if solution.converged or solution.status is Status.STALLED else solution.status
+    detail = "; ".join(filter(None, (solution.detail * (known is solution.status), several_solutions(change))))
+    return replace(solution, status=known, detail=detail, estimate=np.inf)
 
 
 def _may_be_singular(problem: Problem) -> bool:

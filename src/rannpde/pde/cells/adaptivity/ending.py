@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -23,7 +24,8 @@ class Ending:
 
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
     amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
-    several_slopes : whether the highest derivative jumps between values that all satisfy the equation
+    sign_change : where the coefficient of the highest derivative changes its sign at the solution, if it does
+    irremovable : what is left in the equations and removed by no small change of the solution; 0 where all of it is
     equilibrium : a state that the solution reaches and from which it may depart at any time
     blow_up : where the solution becomes infinite, if it does
     """
@@ -35,8 +37,9 @@ class Ending:
     residual_tolerance: float
     iterations: int
     amplification: float
-    several_slopes: bool
+    sign_change: str | None
     equilibrium: Equilibrium | None
+    irremovable: float
     blow_up: float | None
 
     def detail(self, problem: Problem) -> str:
@@ -54,13 +57,16 @@ class Ending:
         return ""
 
     def _undetermined(self, problem: Problem) -> str:
-        if self.several_slopes:
-            return (
-                "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
-                "state it for the derivative itself, or add diffusion"
-            )
+        if self.sign_change is not None:
+            return several_solutions(self.sign_change)
         if self.equilibrium is not None:
             return self.equilibrium.described(problem.domain.names[0])
+        if self.irremovable > 0:
+            return (
+                f"what is left in the equations, {self.irremovable:.1e} of their terms, is removed by no small change "
+                "of the solution: there is no solution near this function, or the coefficient of the highest "
+                "derivative vanishes inside, where solutions have several branches"
+            )
         if self.amplification > 1:
             return (
                 f"the problem is ill-conditioned: the solution may change by {self.amplification:.1e} times what is "
