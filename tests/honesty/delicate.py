@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import dawsn, erf, lambertw
 
-from honesty.cases import OWN_SEEDS, Draw, number, pick, place
+from honesty.cases import OWN_SEEDS, Draw, force, number, pick, place
 from rannpde.pde.problem.conditions import On
 
 
@@ -58,9 +58,9 @@ def systems_at_rest(rng: Draw) -> dict[str, Any]:
     start, slope = ((0.0, 0.0), (height, -speed), (height, -0.7 * speed), (height, speed))[kind]
     power = 2 / (1 - p)
     exact = f"({height ** (1 / power)!r} + {speed / height / power * height ** (1 / power)!r}*t)**{power!r}"
-    force = f"{c}*sign(u)*abs(u)**{p}"
+    push = f"{c}*sign(u)*abs(u)**{p}"
     system = bool(rng.integers(2))
-    equations = {"speed": "u_t = v", "force": f"v_t = {force}"} if system else {"force": f"u_tt = {force}"}
+    equations = {"motion": "u_t = v", "force": f"v_t = {push}"} if system else {"force": f"u_tt = {push}"}
     return {
         "equations": equations, "sides": {"t": (0.0, float(f"{1.6 * needed:.4g}"))},
         "conditions": {
@@ -94,10 +94,10 @@ def several_branches(rng: Draw) -> dict[str, Any]:
 def branches_in_the_plane(rng: Draw) -> dict[str, Any]:
     """u Δu = f and its like, where u changes its sign or does not."""
     shift, k, m = pick(rng, 0.0, 0.5, 2.0), number(rng, 0.5, 3), number(rng, 0.5, 3)
-    u, lap = f"({shift} + sin({k}*x - {m}*y))", f"(-{k * k + m * m!r}*sin({k}*x - {m}*y))"
-    equation = pick(rng, f"u*laplace(u) = {u}*{lap}", f"(0.1 + u**2)*laplace(u) = (0.1 + {u}**2)*{lap}")
+    u = f"({shift} + sin({k}*x - {m}*y))"
+    residual = pick(rng, "u*laplace(u)", "div((0.1 + u**2)*grad(u))")
     return {
-        "equations": {"equation": equation}, "sides": {"x": (-1.0, 1.0), "y": (0.0, 1.3)},
+        "equations": {"equation": force(residual, {"u": u}, ("x", "y"))}, "sides": {"x": (-1.0, 1.0), "y": (0.0, 1.3)},
         "conditions": {"rim": On("boundary", f"u = {u}")}, "exact": {"u": u}, "tol": pick(rng, 1e-2, 1e-4, 1e-6),
     }  # fmt: skip
 
@@ -188,6 +188,6 @@ def tiny_jumps_of_sources(rng: Draw) -> dict[str, Any]:
         return primitive(x) - ends_of[0] * (1 - x) - ends_of[1] * x
 
     return {
-        "equations": {"equation": f"u_xx = where({low!r} < x < {high!r}, 1, 0)"}, "sides": {"x": (0.0, 1.0)},
+        "equations": {"equation": f"u_xx = where(abs(x - {centre}) < {width / 2!r}, 1, 0)"}, "sides": {"x": (0.0, 1.0)},
         "conditions": {"ends": On(("x=0", "x=1"), "u = 0")}, "exact": {"u": exact}, "tol": pick(rng, 1e-2, 1e-4, 1e-6),
     }  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.domains import SpaceTime
 from rannpde.errors import InputError
-from rannpde.pde.degeneracy import several_solutions, sign_change
+from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -62,13 +62,12 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
 
 def _with_branches(solution: Solution) -> Solution:
     """Return a solution of a non-linear problem, without an estimate where its highest derivative changes its sign."""
-    change = sign_change(
-        solution.stated, solution.function, solution.estimate, max(solution.held_out.values(), default=np.inf)
-    )
-    if change is None:
+    residual = max(solution.held_out.values(), default=np.inf)
+    branches = several_solutions(solution.stated, solution.function, solution.estimate, residual, solution.converged)
+    if branches is None:
         return solution
     known = Status.UNDETERMINED if solution.converged or solution.status is Status.STALLED else solution.status
-    detail = "; ".join(filter(None, (solution.detail * (known is solution.status), several_solutions(change))))
+    detail = "; ".join(filter(None, (solution.detail * (known is solution.status), branches)))
     return replace(solution, status=known, detail=detail, estimate=np.inf)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -24,7 +23,7 @@ class Ending:
 
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
     amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
-    sign_change : where the coefficient of the highest derivative changes its sign at the solution, if it does
+    branches : why the equation has several solutions, where it has
     irremovable : what is left in the equations and removed by no small change of the solution; 0 where all of it is
     equilibrium : a state that the solution reaches and from which it may depart at any time
     blow_up : where the solution becomes infinite, if it does
@@ -37,7 +36,7 @@ class Ending:
     residual_tolerance: float
     iterations: int
     amplification: float
-    sign_change: str | None
+    branches: str | None
     equilibrium: Equilibrium | None
     irremovable: float
     blow_up: float | None
@@ -57,8 +56,8 @@ class Ending:
         return ""
 
     def _undetermined(self, problem: Problem) -> str:
-        if self.sign_change is not None:
-            return several_solutions(self.sign_change)
+        if self.branches is not None:
+            return self.branches
         if self.equilibrium is not None:
             return self.equilibrium.described(problem.domain.names[0])
         if self.irremovable > 0:

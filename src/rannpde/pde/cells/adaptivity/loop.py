@@ -45,7 +45,7 @@ from rannpde.pde.cells.mesh.initial import (
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.degeneracy import sign_change
+from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.functions import State
@@ -109,7 +109,7 @@ class CellsLoop:
         self.phase = self.stability = self.defect = 0.0
         self.means = MeanDefect()
         self.agree = self.broken = False
-        self.sign_change: str | None = None
+        self.branches: str | None = None
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
         self.integration = IntegrationCheck(problem, tol) if begins else None
@@ -142,7 +142,7 @@ class CellsLoop:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
-        several = self.equilibrium is not None or self.sign_change is not None
+        several = self.equilibrium is not None or self.branches is not None
         if status is Status.BLOW_UP or (status is Status.UNDETERMINED and several):
             # what two iterations on the whole interval agree on means nothing
             estimate = np.inf
@@ -151,7 +151,7 @@ class CellsLoop:
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
-            max(self.stability, self.turning), self.sign_change, self.equilibrium,
+            max(self.stability, self.turning), self.branches, self.equilibrium,
             self.means.irremovable(self.tol),
             self._blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
@@ -246,10 +246,12 @@ class CellsLoop:
         widths = [one.width for one in self.estimator.iterations[-2:]]
         alike = self.dim > 1 or widths[-1] < self.tuning.similar_mesh_ratio * widths[0]
         self.agree = estimate <= self.tol and self._small and alike and now.status is Status.CONVERGED
+        self.means = self._means(now) if before is not None else MeanDefect()
+        if np.isfinite(estimate):
+            estimate = max(estimate, self.means.error + self.means.remainder)
         if not self.agree:
             return estimate
         self.defect = self._defect(now, estimate)
-        estimate = max(estimate, self.means.error + self.means.remainder)
         self.agree = estimate <= self.tol or self.means.irremovable(self.tol) > 0
         if self.problem.incomplete or self.stability > ILL_POSED_RATIO:
             # without all conditions, or backwards in time, what is left in the equations grows unchecked
@@ -269,7 +271,6 @@ class CellsLoop:
 
     def _defect(self, now: DiscreteSolution, estimate: float) -> float:
         """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
-        self.means = MeanDefect()
         system = self.stationary.system if self.may_be_ill_conditioned else None
         if system is not None:
             self.stability = stability_constant(system, now, self.sizes, self.points, self.rng)
@@ -277,15 +278,23 @@ class CellsLoop:
             return 0.0
         if not self.problem.linear:
             left = max(held_out_residual(self.problem, now.network).values())
-            self.sign_change = sign_change(self.problem, now.network, estimate, left)
+            self.branches = several_solutions(self.problem, now.network, estimate, left)
         rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
-        if not rounded and self.stationary.system is not None:
-            self.means = mean_defect(self.stationary.system, now, self.sizes, self.degree)
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
             self.equilibrium = self.integration.equilibrium
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
+
+    def _means(self, now: DiscreteSolution) -> MeanDefect:
+        """Return what the means of residuals over cells leave on a line; nothing where they are rounding."""
+        system, rounded = self.stationary.system, self.estimator.at_rounding(self.estimator.iterations[-1])
+        if self.dim > 1 or self.in_time is not None or system is None or rounded or now.status.by_caller:
+            return MeanDefect()
+        try:
+            return mean_defect(system, now, self.sizes, self.degree)
+        except np.linalg.LinAlgError:  # the equations have no linearisation there
+            return MeanDefect()
 
     @property
     def _blow_up(self) -> float | None:
@@ -323,7 +332,7 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
-        several = self.means.irremovable(self.tol) or self.sign_change is not None or self.equilibrium is not None
+        several = self.means.irremovable(self.tol) or self.branches is not None or self.equilibrium is not None
         if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
             return Status.UNDETERMINED
         if not self.agree and len(self.estimator.iterations) > 1 and self.integration is not None:
