@@ -79,6 +79,7 @@ BELOW_IN_PDE = {
     "unsolved": STATED | {"monitor", "solution", "start"},
     "discontinuities": STATED,
     "intrinsic": STATED,
+    "degeneracy": STATED | {"tolerance"},
     "adaptivity": {"monitor"},
     "time": {"monitor"},
     "initial": STATED | {"time"},
@@ -89,6 +90,7 @@ BELOW_IN_PDE = {
     "cells": STATED
     | {
         "adaptivity",
+        "degeneracy",
         "discontinuities",
         "equilibria",
         "intrinsic",
@@ -107,8 +109,8 @@ BELOW_IN_PDE = {
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
-    "uniqueness": STATED | {"monitor", "solution"},
     "free_corners": STATED,
+    "uniqueness": STATED | {"degeneracy", "monitor", "solution"},
     "selection": STATED
     | {
         "free_corners",

@@ -17,9 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import honesty.delicate
 import honesty.rough
 import honesty.spaces  # noqa: F401 (their families join the others)
-from honesty.cases import FAMILIES, case
+from honesty.cases import FAMILIES, OWN_SEEDS, case
 from honesty.judge import CRASHED, HUNG, PATIENCE, Tally, Verdict, judge
 from long_runs import Endless, Record, Row, run
 
@@ -43,15 +44,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--step", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--seconds", type=float, default=10.0, help="budget of a solve")
-    parser.add_argument("--families", default="", help="comma-separated; all of them by default")
+    parser.add_argument("--families", default="", help="comma-separated, or delicate: those with seeds of their own")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time, one thread each")
     parser.add_argument("--record", type=Path, help="file to which each verdict is added as it comes")
     parser.add_argument("--show", default="", help="also print verdicts with one of these words, e.g. 'too small'")
     chosen = parser.parse_args()
-    families = tuple(filter(None, chosen.families.split(",")))
+    families = tuple(OWN_SEEDS) if chosen.families == "delicate" else tuple(filter(None, chosen.families.split(",")))
     for name in families:
-        if name not in FAMILIES:
-            parser.error(f"no family {name!r}; known: {', '.join(FAMILIES)}")
+        if name not in FAMILIES | OWN_SEEDS:
+            parser.error(f"no family {name!r}; known: {', '.join(FAMILIES | OWN_SEEDS)}")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     tally, wanted = Tally(), set(filter(None, chosen.show.split(",")))
     seeds = range(chosen.first, chosen.first + chosen.count * chosen.step, chosen.step)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import pytest
 
+import honesty.delicate
 import honesty.rough
 import honesty.spaces  # noqa: F401 (their families join the others)
 from draws import FULL, draws, seeds
-from honesty.cases import FAMILIES, case
+from honesty.cases import FAMILIES, OWN_SEEDS, case
 from honesty.judge import Tally, judge
 
 CHEAP = {
@@ -69,6 +70,15 @@ def test_what_converged_is_right_and_no_estimate_too_small(family):
     assert counts["too small"] <= 0.1 * counts["tried"], tally.table()
 
 
+@pytest.mark.parametrize("family", OWN_SEEDS)
+def test_nothing_delicate_is_converged_and_wrong(family):
+    """What has several solutions, or cannot be resolved in these seconds, need not converge."""
+    for seed in seeds(family, 1, 12):
+        found = judge(case(seed, (family,)), 2.0)
+        assert not found.defect, str(found)
+        assert "refused" not in found.words or "not unique" in found.told, str(found)
+
+
 def test_data_that_do_not_balance_are_refused_by_name():
     for seed in range(draws(2, 4)):
         found = judge(case(seed, ("unsupported",)), SECONDS)
@@ -76,7 +86,7 @@ def test_data_that_do_not_balance_are_refused_by_name():
         assert "a constant in u" in found.told
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, *OWN_SEEDS])
 def test_a_case_can_be_printed_and_repeated(family):
     one, other = (case(3, (family,)) for _ in range(2))
     assert str(one).split(", exact")[0] == str(other).split(", exact")[0]

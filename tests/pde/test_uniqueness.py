@@ -74,3 +74,15 @@ def test_terms_of_a_resonant_response_cancel():
     assert problem is not None
     found = rp.solve(problem, tol=1e-6)
     assert 0.5 < cancellation(problem, found.function) < 10
+
+
+@pytest.mark.parametrize(("rate", "unique"), [("sqrt(abs(u))", False), ("-sign(u)*sqrt(abs(u))", True)])
+def test_an_evolution_at_rest_that_may_leave_is_not_called_converged(rate, unique):
+    """u_t = u_xx + √|u| from 0: zero, and (t - s)²/4 from any s on."""
+    conditions = {"start": rp.On("t=0", "u = 0"), "ends": rp.On(("x=0", "x=1"), "u_x = 0")}
+    problem = rp.Problem(f"u_t = 0.1*u_xx + {rate}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        found = rp.solve(problem, tol=1e-3)
+    assert found.converged is unique
+    assert unique or found.status is Status.UNDETERMINED

@@ -175,9 +175,14 @@ class Cells:
         estimate = result.estimate
         judged = not status.converged and status is not Status.BLOW_UP
         if judged and not isinstance(network, CellTrajectory):
-            if worst > UNSOLVED_RESIDUAL:  # two iterations may agree on what has little to do with the equations
+            # two iterations may agree on what has little to do with the equations, or on where Newton's method ended
+            if worst > UNSOLVED_RESIDUAL or best.status is Status.NEWTON:
                 estimate = max(estimate, worst)
-            elif not problem.linear and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst:
+            if (
+                worst <= UNSOLVED_RESIDUAL
+                and not problem.linear
+                and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst
+            ):
                 estimate, reason = max(estimate, 2.0), "the negative of the solution satisfies the equations as well"
                 detail = f"{detail or status}; {reason}"
         label = f"{len(network.boxes)} cells of degree {result.iterations[-1].degree}"

@@ -1,6 +1,8 @@
-"""What agreement of two iterations cannot show: ill-conditioning, residuals of one sign, several solutions."""
+"""What agreement of two iterations cannot show: ill-conditioning, residuals of one sign."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,7 +10,8 @@ from rannpde.arrays import Array
 from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import jets_of
+from rannpde.pde.residual import jets_of, term_residual
+from rannpde.pde.tolerance import COMPARABLE
 
 
 def quadrature(solution: DiscreteSolution, degree: int) -> tuple[Array, Array]:
@@ -61,21 +64,63 @@ def defect_error(
     return float((np.sqrt(np.sum(values**2, axis=0)) / sizes).max())
 
 
-def several_slopes(problem: Problem, solution: DiscreteSolution, points: Array) -> bool:
-    """Return whether the highest derivative of a scalar equation jumps between several values that satisfy it.
+@dataclass(frozen=True)
+class MeanDefect:
+    """What the means of residuals over cells tell of an interval.
 
-    The coefficient of the highest derivative in the linearised equation then changes its sign, and it depends on that
-    derivative, as in |u_x| = 1: every zigzag satisfies the equation.
+    error : the relative error that they leave, L⁻¹ r, solved for
+    remainder : what no change of the solution removes of them, relative to the terms of the equations
+    share : the remainder over the means
     """
-    if len(problem.fields) > 1 or problem.linear:
-        return False
-    (term,) = problem.interior
-    highest = max(term.expression.jets, key=lambda jet: jet.order)
-    slope = term.expression.partials[term.expression.jets.index(highest)]
-    symbol = next(symbol for symbol, jet in term.expression.symbols.items() if jet == highest)
-    if symbol not in slope.free_symbols:
-        return False
-    jets = jets_of(solution.network, problem.fields, points, term.expression.jets)
-    _, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
-    values = np.broadcast_to(partials[term.expression.jets.index(highest)], len(points))
-    return bool(values.min() < 0 < values.max())
+
+    error: float = 0.0
+    remainder: float = 0.0
+    share: float = 0.0
+
+    def irremovable(self, tol: float) -> float:
+        """Return the remainder where it is most of the means and exceeds a tolerance; 0 elsewhere."""
+        return self.remainder if self.remainder > tol and self.share > COMPARABLE else 0.0
+
+
+def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, degree: int) -> MeanDefect:
+    """Solve the linearised equations with the means of the residuals over cells on an interval.
+
+    What oscillates within a cell acts on the cell alone, by its length to the order of the equation, but a mean acts on
+    the whole interval. A residual that is smaller than the one before may have a larger mean: that of a load narrower
+    than a cell, whose integral is missed. Where nothing of a mean remains, the error is known; where all remains, as
+    for a linearised equation whose leading coefficient vanishes inside, there is no solution near this function, and
+    small residuals (in rows that are relative to what they would be for a field that varies over the length of a cell)
+    show nothing. Points are not those of collocation.
+    """
+    problem = system.problem
+    points, roots = quadrature(solution, degree)
+    present = list(system.mesh.present)
+    shares = (roots**2).reshape(len(present), -1)
+    lengths = shares.sum(axis=1)
+
+    def means(values: Array) -> Array:
+        return np.asarray((shares * values.reshape(shares.shape)).sum(axis=1) / lengths)
+
+    left = {
+        id(one): means(term_residual(one, solution.network, problem.vocabulary, points)) for one in problem.interior
+    }
+    noise = [[np.zeros(len(one.points)) for one in own] for own in system.collocations]
+    for position, (number, cell) in enumerate(present):
+        for row, one in enumerate(system.collocations[number]):
+            if id(one.term) in left:
+                natural = system.linearised(cell, one, system.jets(one, solution.weights.cells[number]))[2]
+                noise[number][row] += left[id(one.term)][position] / natural
+    response = cell_network(solution.mesh, system.response(solution.weights, noise))
+    remainder = share = 0.0
+    for term in problem.interior:
+        jets = jets_of(solution.network, problem.fields, points, term.expression.jets)
+        moved = jets_of(response, problem.fields, points, term.expression.jets)
+        _, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
+        parts = list(zip(partials, term.expression.jets, strict=True))
+        changed = means(sum((partial * moved[jet] for partial, jet in parts), np.zeros(len(points))))
+        terms = sum((np.abs(partial * jets[jet]) for partial, jet in parts), np.zeros(len(points)))
+        kept = float(np.sqrt(lengths @ (changed - left[id(term)]) ** 2))
+        remainder = max(remainder, kept / max(float(np.sqrt(lengths @ means(terms**2))), np.finfo(float).tiny))
+        share = max(share, kept / max(float(np.sqrt(lengths @ left[id(term)] ** 2)), np.finfo(float).tiny))
+    values = roots * response(points)
+    return MeanDefect(float((np.sqrt(np.sum(values**2, axis=0)) / sizes).max()), remainder, share)

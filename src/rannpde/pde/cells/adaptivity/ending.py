@@ -23,7 +23,8 @@ class Ending:
 
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
     amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
-    several_slopes : whether the highest derivative jumps between values that all satisfy the equation
+    branches : why the equation has several solutions, where it has
+    irremovable : what is left in the equations and removed by no small change of the solution; 0 where all of it is
     equilibrium : a state that the solution reaches and from which it may depart at any time
     blow_up : where the solution becomes infinite, if it does
     """
@@ -35,8 +36,9 @@ class Ending:
     residual_tolerance: float
     iterations: int
     amplification: float
-    several_slopes: bool
+    branches: str | None
     equilibrium: Equilibrium | None
+    irremovable: float
     blow_up: float | None
 
     def detail(self, problem: Problem) -> str:
@@ -54,18 +56,15 @@ class Ending:
         return ""
 
     def _undetermined(self, problem: Problem) -> str:
-        if self.several_slopes:
-            return (
-                "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
-                "state it for the derivative itself, or add diffusion"
-            )
+        if self.branches is not None:
+            return self.branches
         if self.equilibrium is not None:
-            (field,), (name,) = problem.fields, problem.domain.names
-            reached = self.equilibrium
+            return self.equilibrium.described(problem.domain.names[0])
+        if self.irremovable > 0:
             return (
-                f"the solution is not unique: it reaches {field} = {reached.value:.4g} at {name} = {reached.time:.4g}, "
-                f"where its rate vanishes like a distance to the power {reached.exponent:.2f}, and may stay there or "
-                "leave at any time; end the interval before it"
+                f"what is left in the equations, {self.irremovable:.1e} of their terms, is removed by no small change "
+                "of the solution: there is no solution near this function, or the coefficient of the highest "
+                "derivative vanishes inside, where solutions have several branches"
             )
         if self.amplification > 1:
             return (

@@ -18,10 +18,11 @@ from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
+    MeanDefect,
     defect_error,
     may_be_ill_conditioned,
+    mean_defect,
     quadrature,
-    several_slopes,
     stability_constant,
 )
 from rannpde.pde.cells.adaptivity.ending import Ending, singularity
@@ -44,6 +45,7 @@ from rannpde.pde.cells.mesh.initial import (
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.functions import State
@@ -105,7 +107,9 @@ class CellsLoop:
         self.last: DiscreteSolution | None = None
         self.grade_at_crossings = self.graded = False
         self.phase = self.stability = self.defect = 0.0
-        self.agree = self.broken = self.several_slopes = False
+        self.means = MeanDefect()
+        self.agree = self.broken = False
+        self.branches: str | None = None
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
         self.integration = IntegrationCheck(problem, tol) if begins else None
@@ -138,13 +142,17 @@ class CellsLoop:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
-        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and self.equilibrium is not None):
+        several = self.equilibrium is not None or self.branches is not None
+        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and several):
             # what two iterations on the whole interval agree on means nothing
             estimate = np.inf
+        if not status.converged:
+            estimate = max(estimate, self.means.irremovable(self.tol))
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
-            max(self.stability, self.turning), self.several_slopes, self.equilibrium,
+            max(self.stability, self.turning), self.branches, self.equilibrium,
+            self.means.irremovable(self.tol),
             self._blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
         return CellsResult(
@@ -169,6 +177,8 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
+                if self.integration is not None and self.integration.equilibrium is not None:
+                    raise InputError(self.integration.equilibrium.described(self.problem.domain.names[0])) from error
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
                 if self._blow_up is not None:
                     remedy = f"{singularity(self.problem, self._blow_up)}, or {remedy}"
@@ -236,14 +246,20 @@ class CellsLoop:
         widths = [one.width for one in self.estimator.iterations[-2:]]
         alike = self.dim > 1 or widths[-1] < self.tuning.similar_mesh_ratio * widths[0]
         self.agree = estimate <= self.tol and self._small and alike and now.status is Status.CONVERGED
+        self.means = self._means(now) if before is not None else MeanDefect()
+        if np.isfinite(estimate):
+            estimate = max(estimate, self.means.error + self.means.remainder)
         if not self.agree:
             return estimate
-        self.defect = self._defect(now)
+        self.defect = self._defect(now, estimate)
+        self.agree = estimate <= self.tol or self.means.irremovable(self.tol) > 0
         if self.problem.incomplete or self.stability > ILL_POSED_RATIO:
             # without all conditions, or backwards in time, what is left in the equations grows unchecked
             estimate = max(estimate, self.stability * max(whole, self._rounding))
-            self.agree = estimate <= self.tol or not self.stability <= MOST_AMPLIFICATION
-        return self.defect if self.defect > self.tol else estimate
+            self.agree = (
+                estimate <= self.tol or self.means.irremovable(self.tol) > 0 or not self.stability <= MOST_AMPLIFICATION
+            )
+        return max(estimate, self.defect if self.defect > self.tol else 0.0)
 
     def _difference(self, before: DiscreteSolution, now: DiscreteSolution) -> float:
         """Return the relative L² difference of two solutions.
@@ -253,20 +269,32 @@ class CellsLoop:
         points, roots = quadrature(now, self.degree) if self.dim == 1 and self.in_time is None else (self.points, 1.0)
         return relative_difference(roots * before.network(points), roots * now.network(points))
 
-    def _defect(self, now: DiscreteSolution) -> float:
+    def _defect(self, now: DiscreteSolution, estimate: float) -> float:
         """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
         system = self.stationary.system if self.may_be_ill_conditioned else None
         if system is not None:
             self.stability = stability_constant(system, now, self.sizes, self.points, self.rng)
         if self.dim > 1 or self.in_time is not None or not self.stability <= MOST_AMPLIFICATION:
             return 0.0
-        self.several_slopes = several_slopes(self.problem, now, self.points)
+        if not self.problem.linear:
+            left = max(held_out_residual(self.problem, now.network).values())
+            self.branches = several_solutions(self.problem, now.network, estimate, left)
         rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
             self.equilibrium = self.integration.equilibrium
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
+
+    def _means(self, now: DiscreteSolution) -> MeanDefect:
+        """Return what the means of residuals over cells leave on a line; nothing where they are rounding."""
+        system, rounded = self.stationary.system, self.estimator.at_rounding(self.estimator.iterations[-1])
+        if self.dim > 1 or self.in_time is not None or system is None or rounded or now.status.by_caller:
+            return MeanDefect()
+        try:
+            return mean_defect(system, now, self.sizes, self.degree)
+        except np.linalg.LinAlgError:  # the equations have no linearisation there
+            return MeanDefect()
 
     @property
     def _blow_up(self) -> float | None:
@@ -304,11 +332,15 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
-        several = self.several_slopes or self.equilibrium is not None
+        several = self.means.irremovable(self.tol) or self.branches is not None or self.equilibrium is not None
         if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
             return Status.UNDETERMINED
-        if not self.agree and len(self.estimator.iterations) > 1 and self._blow_up is not None:
-            return Status.BLOW_UP
+        if not self.agree and len(self.estimator.iterations) > 1 and self.integration is not None:
+            if self._blow_up is not None:
+                return Status.BLOW_UP
+            self.equilibrium = self.integration.equilibrium
+            if self.equilibrium is not None:
+                return Status.UNDETERMINED
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
             self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))

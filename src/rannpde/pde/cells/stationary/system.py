@@ -327,13 +327,19 @@ class CellsSystem:
             sign in each leaf: an estimate of the error that they leave, defect times stability
         """
         if levels is None:
-            self.noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
+            noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
         else:
             signs = rng.choice([-1.0, 1.0], len(self.collocations)) * levels
-            self.noise = [
+            noise = [
                 [np.full(len(one.points), sign) for one in own]
                 for sign, own in zip(signs, self.collocations, strict=True)
             ]
+        return self.response(weights, noise)
+
+    def response(self, weights: Weights, noise: list[list[Array]]) -> Weights:
+        """Return the change of the weights under residuals at the points of all terms, relative to the natural size of
+        each term."""
+        self.noise = noise
         try:
             return self.solve_all(weights)[0][-1]
         finally:
