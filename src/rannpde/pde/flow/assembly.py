@@ -111,7 +111,7 @@ class FlowSystem:
             pieces.append((dofs, schur))
             eliminated.append((batch, dofs, response, own))
             checkpoint()
-            self.local.pause()
+            self.local.check_budget()
         traces = np.zeros(self.total)
         traces[self.active] = self.factorised(pieces).solve(right[self.active])
         count = len(self.form.scalars)

@@ -48,13 +48,19 @@ class FlowEvolutionDiscretisation:
         tol: float,
         settings: WeakSettings,
         rng: np.random.Generator,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         stop: Callable[[], bool],
-        told: Callable[[float, int], None],
+        on_step: Callable[[float, int], None],
         degree: int | None = None,
     ) -> None:
-        self.evolution, self.tol, self.pause, self.stop, self.told = evolution, tol, pause, stop, told
-        self.space = FlowDiscretisation(evolution.form, tol, settings, rng, pause, degree)
+        self.evolution, self.tol, self.check_budget, self.stop, self.on_step = (
+            evolution,
+            tol,
+            check_budget,
+            stop,
+            on_step,
+        )
+        self.space = FlowDiscretisation(evolution.form, tol, settings, rng, check_budget, degree)
         self.corners = self.space.corners
         self.iterations = self.newton_steps = 0
         self.vanishing = self.still = self.impulsive = self.incomplete = False
@@ -87,7 +93,7 @@ class FlowEvolutionDiscretisation:
         """One integration with functions of its own."""
         space, tuning = self.space, CellsTuning()
         local = space.cells(resolution.tree, resolution.degree, space.rng)
-        flow = SemiDiscreteFlow(self.evolution, local, self.pause)
+        flow = SemiDiscreteFlow(self.evolution, local, self.check_budget)
         begin = flow.projected(self._velocity_at_start, self.evolution.interval[0])
         if self.last is None:
             for share in (0.0, *radau_tableau(3).nodes):
@@ -97,7 +103,7 @@ class FlowEvolutionDiscretisation:
         self.impulsive = self._starts_with_a_jump(flow)
         tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
         tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
-        path = FlowIntegrator(flow, tableau, tol, self._pressed, self._stopped, self.told).run(begin)
+        path = FlowIntegrator(flow, tableau, tol, self._pressed, self._stopped, self.on_step).run(begin)
         self.iterations += 1
         self.newton_steps = len(path.times) - 1
         self.incomplete = not path.complete
@@ -164,7 +170,7 @@ class FlowEvolutionDiscretisation:
             pressures[1:][some] = recovery.pressures(states, acting, path.rates[some])
             for name, rows in self.space.side_forces(system, acting).items():
                 forces.setdefault(name, []).append(rows)
-            self.pause()
+            self.check_budget()
         if not count:  # nothing was reached: a flow that stands still
             shown = [(0, recovery.recovered(flow.state(FlowVector(path.streams[0], np.zeros(system.total)))))]
         weights = np.concatenate([path.streams, pressures]).swapaxes(0, 1)

@@ -38,14 +38,14 @@ class FlowTrajectory:
 @dataclass(eq=False)
 class FlowIntegrator:
     """tol : of the error of a step, relative to the largest velocity so far; pressed : whether that of the pressure
-    counts too; stop : whether to end early; told : hears of the time and the number of steps"""
+    counts too; stop : whether to end early; on_step : hears of the time and the number of steps"""
 
     flow: SemiDiscreteFlow
     tableau: RadauTableau
     tol: float
     pressed: bool = True
     stop: Callable[[], bool] = lambda: False
-    told: Callable[[float, int], None] = lambda time, steps: None
+    on_step: Callable[[float, int], None] = lambda time, steps: None
     control: StepControl = field(default_factory=StepControl)
     tuning: CellsTuning = field(default_factory=CellsTuning)
 
@@ -83,7 +83,7 @@ class FlowIntegrator:
             times.append(time)
             streams.append(stages)
             traces.append(around)
-            self.told(float(time), len(times) - 1)
+            self.on_step(float(time), len(times) - 1)
             if self.stop() and time < end:
                 break
             wait -= 1

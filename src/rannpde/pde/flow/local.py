@@ -37,10 +37,10 @@ class FlowBoundary:
 class FlowCells:
     """Functions, faces and boundary data of the cells of a mesh."""
 
-    def __init__(self, form: FlowForm, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
-        self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
+    def __init__(self, form: FlowForm, mesh: WeakMesh, layer: HiddenLayer, check_budget: Callable[[], None]) -> None:
+        self.form, self.mesh, self.layer, self.check_budget = form, mesh, layer, check_budget
         self.fields = 2 + len(form.scalars)  # of functions of the cells: stream function, pressure, scalars
-        self.functions = CellFunctions(mesh, layer, pause)
+        self.functions = CellFunctions(mesh, layer, check_budget)
         self.size = layer.size
         self._pairs()
         self.read_conditions()
@@ -92,7 +92,7 @@ class FlowCells:
             if sorted(stated) != sorted(self.form.scalar_names):
                 raise NoFlow(f"conditions of {', '.join(sorted(stated))} hold on one side, where each scalar needs one")
         return LocalMatrices(
-            self.form.diffusion, replace(mesh, conditions=groups), self.layer, self.pause, self.functions
+            self.form.diffusion, replace(mesh, conditions=groups), self.layer, self.check_budget, self.functions
         )
 
     def _boundary(self) -> FlowBoundary:
@@ -139,7 +139,7 @@ class FlowCells:
             if combination is not None:
                 table[number] = table[number] @ combination
         self._tables, self._alike = table, same.ravel()
-        self.pause()
+        self.check_budget()
 
     # ----------------------------------------------------------------------------------------------------- tables
 
@@ -174,7 +174,7 @@ class FlowCells:
             np.arange(len(self.cell)), len(self.cell) * coefficients.shape[1] * 64 * self.size // MEMORY + 1
         ):
             parts.append(np.matmul(coefficients[some], self._tables[self._alike[some], :, 1:]))
-            self.pause()
+            self.check_budget()
         self.along, self.across, self.shear, self.stretch = (
             np.concatenate([part[:, :, n] for part in parts]) for n in range(4)
         )

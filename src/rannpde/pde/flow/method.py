@@ -114,7 +114,7 @@ class Flow:
         like : a stationary flow in the same domain at other parameters, from which to begin
         """
 
-        def pause() -> None:
+        def check_budget() -> None:
             if monitor.exhausted and iterations:
                 raise OutOfBudget
 
@@ -125,15 +125,15 @@ class Flow:
             evolution = flow_evolution(problem)
             form = evolution.form
 
-            def told(time: float, steps: int) -> None:
+            def on_step(time: float, steps: int) -> None:
                 monitor.tell(len(iterations) + 1, steps, time=time)
 
             discretisation = FlowEvolutionDiscretisation(
-                evolution, tol, self.settings, rng, pause, lambda: monitor.exhausted, told, self.degree
+                evolution, tol, self.settings, rng, check_budget, lambda: monitor.exhausted, on_step, self.degree
             )
         else:
             form = flow_formulation(problem)
-            discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree, like)
+            discretisation = FlowDiscretisation(form, tol, self.settings, rng, check_budget, self.degree, like)
 
         def finished(
             outcome: AdaptiveResult[FlowIterate, WeakIteration], status: Status | None = None, detail: str = ""
@@ -177,12 +177,12 @@ class Flow:
         monitor: Monitor,
         why: str,
         ended: Status | None,
-        told: str,
+        reason: str,
     ) -> Solution:
         state = outcome.best
         status, detail = self._verdict(discretisation, outcome)
         if ended is not None:
-            status, detail = ended, told
+            status, detail = ended, reason
         network = state.network
         few = LOSS_POINTS // 5 if state.series else LOSS_POINTS  # each is a step and a cell
         losses = mean_squares(problem, network, problem.domain.sample(few, rng=11))
@@ -197,30 +197,30 @@ class Flow:
         label = f"{state.local.mesh.count} cells of degree {state.local.layer.degree} with divergence-free velocities"
         if state.series:
             label += f", {discretisation.newton_steps} steps in time"
-        told_form = list(form.described())
+        sentences = list(form.described())
         if isinstance(discretisation, FlowEvolutionDiscretisation) and discretisation.impulsive:
-            told_form.append(
+            sentences.append(
                 "the boundary moves at once at the start, where the pressure is infinite: errors are the velocity's"
             )
         if discretisation.corners.jumps:
-            told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
+            sentences.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
-            told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
+            sentences.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
         if discretisation.still and form.scalars:
-            told_form.append("the fluid is at rest; where that is unstable, other flows satisfy all this too")
+            sentences.append("the fluid is at rest; where that is unstable, other flows satisfy all this too")
         if not form.gauges and bool(state.local.boundary.normal.all()):
-            told_form.append("the pressure has the mean zero")
+            sentences.append("the pressure has the mean zero")
         if (
             not state.series
             and not form.linear
             and entering(state.local, state.solution.state, min(outcome.estimate, MUCH_SMALLER))
         ):
-            told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
+            sentences.append("fluid enters where a traction is given: other flows may satisfy all this too")
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=replace(history, form=tuple(told_form)),
+            history=replace(history, form=tuple(sentences)),
             method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 

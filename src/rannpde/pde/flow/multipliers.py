@@ -40,7 +40,7 @@ def stable_multipliers(local: FlowCells, square: dict[int, Array]) -> Array:
         mine = pairs[owner[local.face[pairs]] == cell]
         if len(mine):
             used[local.face[mine]] = _independent(local, cell, mine, square[cell])
-            local.pause()
+            local.check_budget()
     return used
 
 

@@ -62,8 +62,8 @@ def joined_matrices(parts: list[FlowMatrices]) -> FlowMatrices:
 class SemiDiscreteFlow:
     """The matrices, the inertia and the loads of a flow in time on a mesh."""
 
-    def __init__(self, evolution: FlowEvolution, local: FlowCells, pause: Callable[[], None]) -> None:
-        self.evolution, self.local, self.pause = evolution, local, pause
+    def __init__(self, evolution: FlowEvolution, local: FlowCells, check_budget: Callable[[], None]) -> None:
+        self.evolution, self.local, self.check_budget = evolution, local, check_budget
         self.system = FlowSystem(local)
         batches: dict[tuple[int, int], list[CellBatch]] = {}
         for batch in local.batches():
@@ -213,7 +213,7 @@ class SemiDiscreteFlow:
             groups.append(
                 joined_matrices([inertia.added(one, state, still) for one, still in zip(some, own, strict=True)])
             )
-            self.pause()
+            self.check_budget()
         return groups
 
     def factorised(self, tangent: list[FlowMatrices], shift: complex) -> FactorisedFlow:

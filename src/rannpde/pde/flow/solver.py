@@ -84,12 +84,12 @@ class FlowDiscretisation:
         tol: float,
         settings: WeakSettings,
         rng: np.random.Generator,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         degree: int | None = None,
         like: CellNetwork | None = None,
     ) -> None:
         """like : a flow of the same domain at other numbers, from whose cells and velocity to begin."""
-        self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.form, self.tol, self.settings, self.rng, self.check_budget = form, tol, settings, rng, check_budget
         self.like = like
         self.problem = form.problem
         self.corners = flow_corners(form)
@@ -136,7 +136,7 @@ class FlowDiscretisation:
 
     def cells(self, tree: CellNode, degree: int, rng: np.random.Generator) -> FlowCells:
         layer = HiddenLayer.sample(2, degree, self.settings, rng, self.mesher.curved)
-        return FlowCells(self.form, self.mesher.mesh(tree, layer), layer, self.pause)
+        return FlowCells(self.form, self.mesher.mesh(tree, layer), layer, self.check_budget)
 
     def solve(self, resolution: FlowResolution) -> FlowIterate:
         """One solve with functions of its own, by Newton's method where there is inertia."""

@@ -183,11 +183,11 @@ class LinesIterations:
 
     def _report(self, now: SpaceTimeSolution, estimate: float) -> None:
         number, stopped = len(self.record.iterations), now.trajectory.status
-        told = (
+        reported = (
             None if stopped is not None and stopped.by_caller else self.difference
         )  # a part says nothing of the whole
         last = self.record.iterations[-1]
-        self.settings.monitor.tell(number, last.steps, width=last.width, estimate=told)
+        self.settings.monitor.tell(number, last.steps, width=last.width, estimate=reported)
 
     def _iteration(self, number: int, now: SpaceTimeSolution, difference: float, seconds: float) -> Iteration:
         system, steps = now.segments[-1].system, sum(len(segment.trajectory.steps) for segment in now.segments)

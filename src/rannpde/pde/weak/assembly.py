@@ -115,7 +115,7 @@ class HybridSystem:
                 np.add.at(right, dofs, -by_kind(matrices.lower, matrices.same, own))
                 parts.append(CondensedCells(batch.cells, dofs, schur, matrices.same))
                 of_cells.append(None if slopes is None else cell_motions(self.local, batch, parts[-1], slopes, held))
-            self.local.pause()
+            self.local.check_budget()
         inside = [np.empty(0, dtype=int)]
         endless: list[CondensedCells] = []
         for point in crossings:

@@ -45,12 +45,12 @@ class EvolutionDiscretisation:
         tol: float,
         settings: WeakSettings,
         rng: np.random.Generator,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         stop: Callable[[], bool],
         degree: int | None = None,
     ) -> None:
-        self.evolution, self.tol, self.pause, self.stop = evolution, tol, pause, stop
-        self.space = WeakDiscretisation(evolution.still, tol, settings, rng, pause, degree)
+        self.evolution, self.tol, self.check_budget, self.stop = evolution, tol, check_budget, stop
+        self.space = WeakDiscretisation(evolution.still, tol, settings, rng, check_budget, degree)
         self.iterations = 0
         self.changes: list[float] = []
         self.first_step = np.inf  # length of the first step of the last iteration
@@ -87,7 +87,7 @@ class EvolutionDiscretisation:
         space = self.space
         layer = HiddenLayer.sample(space.dim, resolution.degree, space.settings, space.rng, space.curved)
         mesh = space.mesh(resolution.tree, layer)
-        system = SemiDiscreteForm(self.evolution, mesh, layer, self.pause)
+        system = SemiDiscreteForm(self.evolution, mesh, layer, self.check_budget)
         starts = self.evolution.start
         begin = system.projected(lambda points: starts.values(points, 0))[0]
         rate = np.zeros_like(begin)

@@ -32,7 +32,7 @@ class CellFunctions:
     penalty (C, d) : trace constants by the axis of a face, in the unit 1/length
     """
 
-    def __init__(self, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
+    def __init__(self, mesh: WeakMesh, layer: HiddenLayer, check_budget: Callable[[], None]) -> None:
         self.mesh, self.layer = mesh, layer
         self.size = layer.size
         self.penalty = 2 * mesh.boxes.shape[1] * layer.side_constant / mesh.halfwidths
@@ -46,7 +46,7 @@ class CellFunctions:
         borders = self._borders() if mesh.parts else {}
         for cell in mesh.parts:
             self._prepare(cell, *borders[cell])
-            pause()
+            check_budget()
 
     def _prepare(self, cell: int, border: Array, lengths: Array) -> None:
         """Combinations and trace constant of a cut cell; border (M, d), lengths (M,) : rule on all its sides."""

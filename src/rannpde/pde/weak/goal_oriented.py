@@ -37,7 +37,7 @@ def solve_outputs(
     """
     outputs = weightable_outputs(problem)
 
-    def pause() -> None:
+    def check_budget() -> None:
         checkpoint()
         if monitor.exhausted and iterations:
             raise OutOfBudget
@@ -45,7 +45,7 @@ def solve_outputs(
     iterations: list[WeakIteration] = []
     form = weak_formulation(problem)
     field_tol = sqrt(min(goals.values()))  # functionals converge twice as fast as fields in the energy
-    weak = WeakDiscretisation(form, field_tol, method.settings, rng, pause, method.degree)
+    weak = WeakDiscretisation(form, field_tol, method.settings, rng, check_budget, method.degree)
     goal = GoalDiscretisation(weak, tuple(outputs.values()), goals)
     estimates: dict[int, float] = {}
     weighted: list[tuple[WeakState, Mapping[str, WeightedOutput]]] = []

@@ -50,14 +50,14 @@ class WeakHistory:
 
     def lines(self) -> list[str]:
         """For the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.bound is not None:
-            told.append(
+            lines.append(
                 f"energy norm of the error at most {self.bound:.1e} of that of the solution (equilibrated flux)"
             )
         if self.weighted:
-            told.append(f"bounds by dual-weighted residuals: {', '.join(self.weighted)}")
-        return [*self.form, *told]
+            lines.append(f"bounds by dual-weighted residuals: {', '.join(self.weighted)}")
+        return [*self.form, *lines]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""

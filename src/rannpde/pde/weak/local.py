@@ -54,12 +54,12 @@ class LocalMatrices:
         form: WeakForm,
         mesh: WeakMesh,
         layer: HiddenLayer,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         functions: CellFunctions | None = None,
     ) -> None:
-        self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
+        self.form, self.mesh, self.layer, self.check_budget = form, mesh, layer, check_budget
         self.fields = form.fields
-        self.functions = functions or CellFunctions(mesh, layer, pause)
+        self.functions = functions or CellFunctions(mesh, layer, check_budget)
         self.size, self.combinations = self.functions.size, self.functions.combinations
         self.volume = VolumeIntegrals(form, self.functions)
         self._prepare_pairs()

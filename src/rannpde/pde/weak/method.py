@@ -40,7 +40,7 @@ from rannpde.rounding import COMPUTED
 from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
-"""Points for the mean squares of residuals, which are only told."""
+"""Points for the mean squares of residuals, which are only reported."""
 CALIBRATED = 3
 """Solutions from which on the constant of dual-weighted residuals is known well enough to do without a second solve."""
 RecordT = TypeVar("RecordT")
@@ -140,7 +140,7 @@ class WeakCells:
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
 
-        def pause() -> None:
+        def check_budget() -> None:
             checkpoint()
             if monitor.exhausted and iterations:
                 raise OutOfBudget
@@ -153,16 +153,16 @@ class WeakCells:
         form: WeakForm | PlateForm
         if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
             form = plate_form(problem)
-            discretisation = PlateDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+            discretisation = PlateDiscretisation(form, tol, self.settings, rng, check_budget, self.degree)
         elif isinstance(problem.domain, SpaceTime):
             evolution = weak_evolution(problem)
             form = evolution.still
             discretisation = EvolutionDiscretisation(
-                evolution, tol, self.settings, rng, pause, lambda: monitor.exhausted, self.degree
+                evolution, tol, self.settings, rng, check_budget, lambda: monitor.exhausted, self.degree
             )
         else:
             form = weak_formulation(problem)
-            discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+            discretisation = WeakDiscretisation(form, tol, self.settings, rng, check_budget, self.degree)
             outputs = tuple(weightable_outputs(problem).values())
             discretisation.with_adjoints = bool(outputs)
 
@@ -247,9 +247,9 @@ class WeakCells:
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        told = tuple(form.described())
+        sentences = tuple(form.described())
         if getattr(discretisation, "displacement", False):
-            told += (f"errors of {', '.join(problem.fields)} are those of one vector, a displacement",)
+            sentences += (f"errors of {', '.join(problem.fields)} are those of one vector, a displacement",)
         label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
         if state.trajectory:
             label += f", {state.steps} steps in time"
@@ -259,7 +259,7 @@ class WeakCells:
             held_out=held_out_residual(problem, network) if monitor.residuals else {},
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=WeakHistory(
-                tuple(iterations), told, bound.relative if bound else None,
+                tuple(iterations), sentences, bound.relative if bound else None,
                 bounded_fluxes(known, self.settings.trust), bounded_outputs(weights, self.settings.trust),
             ),
             method=Choice(self.name, label, why),
@@ -287,21 +287,21 @@ class WeakCells:
             if left > self.settings.residual_limit:
                 return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             agreed = "two solutions of different resolution agree to the tolerance"
-            told = ""
+            energy = ""
             if bound:
-                told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
-            return Status.CONVERGED, agreed + told
+                energy = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
+            return Status.CONVERGED, agreed + energy
         if outcome.status.by_caller:
             return outcome.status, ""
-        told = f"{outcome.detail}; it is {outcome.estimate:.1e}"
+        detail = f"{outcome.detail}; it is {outcome.estimate:.1e}"
         coarse = discretisation.tol >= COMPUTED
         if isinstance(discretisation, WeakDiscretisation) and coarse and discretisation.rounded:
             ratio = discretisation.stiffness_ratio
-            told += (
+            detail += (
                 f"; a change of volume or another strain is {ratio:.0e} times as stiff as others, as in nearly "
                 "incompressible materials, and rounding counts as many times"
             )
-        return Status.STALLED, told
+        return Status.STALLED, detail
 
 
 def _until(records: Sequence[tuple[Any, RecordT]], state: Any) -> list[RecordT]:

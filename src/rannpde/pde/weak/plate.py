@@ -76,10 +76,10 @@ class PlateDiscretisation:
         tol: float,
         settings: WeakSettings,
         rng: np.random.Generator,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         degree: int | None = None,
     ) -> None:
-        self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.form, self.tol, self.settings, self.rng, self.check_budget = form, tol, settings, rng, check_budget
         self.problem, self.first_degree = form.problem, degree or FIRST_DEGREE
         self.finder = ConditionFinder(form.terms, 2)
         self.last: PlateState | None = None
@@ -101,7 +101,7 @@ class PlateDiscretisation:
     def solve(self, resolution: WeakResolution) -> PlateState:
         layer = HiddenLayer.sample(2, resolution.degree, self.settings, self.rng)
         mesh = box_mesh(self.problem.domain, resolution.tree, self.finder, layer.nodes)
-        system = PlateSystem(self.form, mesh, layer, self.finder, self.pause)
+        system = PlateSystem(self.form, mesh, layer, self.finder, self.check_budget)
         weights = system.solve()
         homes = np.zeros(len(resolution.tree.leaves), dtype=int)
         homes[mesh.leaves] = np.arange(mesh.count)
@@ -136,9 +136,14 @@ class PlateSystem:
     """The matrix and load of a plate on a mesh of boxes."""
 
     def __init__(
-        self, form: PlateForm, mesh: WeakMesh, layer: HiddenLayer, finder: ConditionFinder, pause: Callable[[], None]
+        self,
+        form: PlateForm,
+        mesh: WeakMesh,
+        layer: HiddenLayer,
+        finder: ConditionFinder,
+        check_budget: Callable[[], None],
     ) -> None:
-        self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
+        self.form, self.mesh, self.layer, self.check_budget = form, mesh, layer, check_budget
         self.finder, self.size = finder, layer.size
         self.kinds: dict[tuple[float, ...], tuple[Array, Array]] = {}
 
@@ -240,7 +245,7 @@ class PlateSystem:
         matrix = sparse.csc_matrix(
             (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), (total, total)
         )
-        self.pause()
+        self.check_budget()
         factors = factorised_traces(matrix, 2)
         weights = factors.solve(load.ravel())
         weights += factors.solve(load.ravel() - matrix @ weights)  # fourth order: two digits more
@@ -265,7 +270,7 @@ class PlateSystem:
                     )
             self.face_terms.append((int(lower), int(upper), sides[0], sides[1], weights[face], eta[0], eta[1]))
             if face % 64 == 0:
-                self.pause()
+                self.check_budget()
 
     def _patches(self, add: Callable[[int, int, Array], None], load: Array) -> None:
         patches, factor = self.mesh.patches, self.layer.settings.coercivity * 2 * self.layer.dim

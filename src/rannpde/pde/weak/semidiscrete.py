@@ -58,12 +58,14 @@ class TracePattern:
 class SemiDiscreteForm:
     """The matrices and loads of an evolution on a mesh. Vectors are weights (…, C, n) of the functions of cells."""
 
-    def __init__(self, evolution: WeakEvolution, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
-        self.evolution, self.mesh, self.layer, self.pause = evolution, mesh, layer, pause
-        self.local = LocalMatrices(evolution.still, mesh, layer, pause)
+    def __init__(
+        self, evolution: WeakEvolution, mesh: WeakMesh, layer: HiddenLayer, check_budget: Callable[[], None]
+    ) -> None:
+        self.evolution, self.mesh, self.layer, self.check_budget = evolution, mesh, layer, check_budget
+        self.local = LocalMatrices(evolution.still, mesh, layer, check_budget)
         self.fields, self.size = evolution.still.fields, self.local.size
         self.traces = mesh.faces * self.fields * layer.face_functions.shape[1]
-        others = [None if form is None else LocalMatrices(form, mesh, layer, pause, self.local.functions)
+        others = [None if form is None else LocalMatrices(form, mesh, layer, check_budget, self.local.functions)
                   for form in evolution.shifted]  # fmt: skip
         self.groups = [self._group(batch, others) for batch in self.local.batches()]
         self.modes = [CellModes.of(group) for group in self.groups]
@@ -81,7 +83,7 @@ class SemiDiscreteForm:
         square, upper, lower, corner = self.local.matrices(some)[:4]
         masses = [None if one is None else self.local.mass(one, some) / scale
                   for one, scale in zip(others, self.evolution.scales, strict=True)]  # fmt: skip
-        self.pause()
+        self.check_budget()
         dofs, alone = self.local.dofs(batch), int((counts == 1).sum())
         return EvolutionCells(batch, starts, alone, square, upper, lower, corner, (masses[0], masses[1]), dofs)
 
@@ -90,7 +92,7 @@ class SemiDiscreteForm:
     def _loads(self) -> Array:
         loads = np.zeros((self.mesh.count, self.fields * self.size))
         for group in self.groups:
-            self.pause()
+            self.check_budget()
             loads[group.batch.cells] = self.local.loads(group.batch)
         return loads
 

@@ -62,10 +62,10 @@ class WeakDiscretisation:
         tol: float,
         settings: WeakSettings,
         rng: np.random.Generator,
-        pause: Callable[[], None],
+        check_budget: Callable[[], None],
         degree: int | None = None,
     ) -> None:
-        self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.form, self.tol, self.settings, self.rng, self.check_budget = form, tol, settings, rng, check_budget
         self.problem = form.problem
         self.dim = self.problem.domain.dim
         self.finder = ConditionFinder(form.terms, form.fields)
@@ -153,7 +153,7 @@ class WeakDiscretisation:
         """One linear solve with functions of its own."""
         layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng, self.curved)
         mesh = self.mesh(resolution.tree, layer)
-        local = LocalMatrices(self.form, mesh, layer, self.pause)
+        local = LocalMatrices(self.form, mesh, layer, self.check_budget)
         if self.last is None:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
@@ -222,7 +222,7 @@ class WeakDiscretisation:
             if len(tree.leaves) == count:
                 continue
             count = len(tree.leaves)
-            coarse = LocalMatrices(self.form, self.mesh(tree, layer), layer, self.pause)
+            coarse = LocalMatrices(self.form, self.mesh(tree, layer), layer, self.check_budget)
             try:
                 state, _ = rough.solve(coarse, known)
             except NewtonFailure:

@@ -57,7 +57,9 @@ class IteratedPenalty:
 
     def _part(self, part: StiffnessPart) -> LocalMatrices:
         local = self.local
-        return LocalMatrices(replace(local.form, part=part), local.mesh, local.layer, local.pause, local.functions)
+        return LocalMatrices(
+            replace(local.form, part=part), local.mesh, local.layer, local.check_budget, local.functions
+        )
 
     def solve(self, motions: FreeMotions | None = None) -> HybridSolution:
         """Iterate until the multiplier does not change the solution any more."""
@@ -80,7 +82,7 @@ class IteratedPenalty:
             if self.remaining <= self.tol:
                 break
             before = change
-            self.local.pause()
+            self.local.check_budget()
         if motions is not None and len(motions):
             whole.centre(known.weights, known.traces, motions)
         return HybridSolution(known.weights, known.traces, whole.jumps(known.weights, known.traces))

@@ -344,7 +344,7 @@ class TangentSystem:
                 eliminated.append((batch, inverse, upper, lower))
                 if batch.faces:
                     entries.append((self.local.dofs(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
-            self.local.pause()
+            self.local.check_budget()
         return total, eliminated, entries
 
     def _matrices(self, batch: CellBatch, pairs: _PairTerms, matrix: Array) -> tuple[Array, Array, Array, Array]:

@@ -36,9 +36,9 @@ class EllipticCells:
     """An elliptic eigenvalue problem on cells."""
 
     def __init__(
-        self, pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator, pause: Pause
+        self, pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator, check_budget: Pause
     ) -> None:
-        self.problem, self.operators, self.rng, self.pause = pencil.problem, pencil, rng, pause
+        self.problem, self.operators, self.rng, self.check_budget = pencil.problem, pencil, rng, check_budget
         pencil.require_real_derivatives()
         plain = pencil.real_part
         obstacle = shape_obstacle(plain)
@@ -55,7 +55,7 @@ class EllipticCells:
         named = {one.term.name: one for one in pencil.equations}
         self.equations = [named[name] for name in self.form.system.names]
         degree = first_degree(tol, dim, settings, self.weak)
-        self.discretisation = WeakDiscretisation(meshed, tol, self.weak, rng, pause, degree)
+        self.discretisation = WeakDiscretisation(meshed, tol, self.weak, rng, check_budget, degree)
         self.degree = pencil.degree
         self.scale, self.uniform = self._scale()
 
@@ -112,7 +112,7 @@ class EllipticCells:
         disc = self.discretisation
         layer = HiddenLayer.sample(disc.dim, resolution.degree, self.weak, self.rng, disc.curved)
         mesh = disc.mesh(resolution.tree, layer)
-        local = LocalMatrices(self.form, mesh, layer, self.pause)
+        local = LocalMatrices(self.form, mesh, layer, self.check_budget)
         edges = self._boundary(local)
         groups = []
         for batch in local.batches():
@@ -123,7 +123,7 @@ class EllipticCells:
             square = square + turned if turned.any() else square
             groups.append(CellGroup(batch.cells, same, local.dofs(batch), square, upper, lower, corner,
                                     tuple(masses)))  # fmt: skip
-            self.pause()
+            self.check_budget()
         block = local.fields * layer.face_functions.shape[1]
         return CellPencil(local, groups, mesh.faces * block, self.scale, block)
 

@@ -51,18 +51,18 @@ class FlowModes:
 
     def __init__(
         self, form: FlowForm, pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-        pause: Pause,
+        check_budget: Pause,
     ) -> None:  # fmt: skip
         name = pencil.problem.eigenvalue
         if pencil.complex or pencil.degree > 1 or any(one.degree for one in pencil.conditions):
             raise InputError(f"a flow on a shape has {name} once, as a factor of the velocity in its momentum, and "
                              "real coefficients; boxes and intervals have no such limit")  # fmt: skip
         pencil.require_real_derivatives()
-        self.form, self.operators, self.rng, self.pause = form, pencil, rng, pause
+        self.form, self.operators, self.rng, self.check_budget = form, pencil, rng, check_budget
         self.problem, self.weak = pencil.problem, WeakSettings()
         named = {one.term.name: one for one in pencil.equations}
         self.equations = [named[name] for name in form.momentum]
-        disc = FlowDiscretisation(form, tol, self.weak, rng, pause)
+        disc = FlowDiscretisation(form, tol, self.weak, rng, check_budget)
         disc.first_degree = min(first_degree(tol, 2, settings, self.weak) + 1, disc.most_degree)  # curls have one less
         self.discretisation = disc
         points = self.problem.domain.sample(PENCIL_SAMPLES, rng=0)
@@ -98,7 +98,7 @@ class FlowModes:
             same = np.arange(len(batch.cells))
             groups.append(CellGroup(batch.cells, same, system.dofs(batch), matrices.square, matrices.upper,
                                     matrices.lower, matrices.corner, (heavy,)))  # fmt: skip
-            self.pause()
+            self.check_budget()
         tractions = int(system.active[system.faces * system.m :].sum())
         return CellPencil(local, groups, system.total, self.scale, 1, system.active, tractions)
 

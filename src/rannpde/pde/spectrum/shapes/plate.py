@@ -45,9 +45,9 @@ class PlateModes:
     """The eigenvalue problem of a plate on cells."""
 
     def __init__(
-        self, form: ShapePlate, tol: float, settings: SpectrumSettings, rng: np.random.Generator, pause: Pause
+        self, form: ShapePlate, tol: float, settings: SpectrumSettings, rng: np.random.Generator, check_budget: Pause
     ) -> None:
-        self.form, self.problem, self.rng, self.pause = form, form.problem, rng, pause
+        self.form, self.problem, self.rng, self.check_budget = form, form.problem, rng, check_budget
         self.weak = WeakSettings()
         self.finder = ConditionFinder([one.term for one in form.pencil.conditions], 2)
         self.corners = tuple(self._corner(*one) for one in self._vertices())
@@ -111,7 +111,7 @@ class PlateModes:
         layer = HiddenLayer.sample(2, resolution.degree, self.weak, self.rng, self.mesher.curved)
         mesh = self.mesher.mesh(resolution.tree, layer)
         self._require_pairs(mesh.conditions)
-        local = PlateCells(self.form, mesh, layer, self.pause)
+        local = PlateCells(self.form, mesh, layer, self.check_budget)
         groups = []
         for cell in range(mesh.count):
             square, upper, corner, traces = local.matrices(cell)
@@ -125,7 +125,7 @@ class PlateModes:
                 CellGroup(np.array([cell]), np.zeros(1, dtype=int), traces[None], square[None], upper[None],
                           upper.T[None], corner[None], tuple(one[None] for one in masses))
             )  # fmt: skip
-            self.pause()
+            self.check_budget()
         return CellPencil(local, groups, mesh.faces * local.block, self.scale)
 
     def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:

@@ -39,9 +39,9 @@ class PlateCells:
 
     fields = 1
 
-    def __init__(self, form: ShapePlate, mesh: WeakMesh, layer: HiddenLayer, pause: Pause) -> None:
+    def __init__(self, form: ShapePlate, mesh: WeakMesh, layer: HiddenLayer, check_budget: Pause) -> None:
         self.form, self.mesh, self.layer = form, mesh, layer
-        self.functions = CellFunctions(mesh, layer, pause)
+        self.functions = CellFunctions(mesh, layer, check_budget)
         self.size = layer.size
         nodes = layer.face_grid[0]
         self.deflections = legendre_products(nodes, layer.degree)

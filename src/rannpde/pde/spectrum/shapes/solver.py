@@ -55,7 +55,7 @@ class ShapeModes:
 def discretised(request: EigenRequest) -> CellDiscretisation:
     """The discretisation that fits a problem; an InputError, with the reason, where none does."""
 
-    def pause() -> None:
+    def check_budget() -> None:
         if request.monitor.exhausted:
             raise OutOfBudget
 
@@ -64,12 +64,12 @@ def discretised(request: EigenRequest) -> CellDiscretisation:
     if problem.periodic or problem.pairings:
         raise InputError("fields are periodic in some coordinates only, which shapes cannot be; use all or none")
     if is_plate(pencil):
-        return PlateModes(shape_plate(pencil), tol, settings, rng, pause)
+        return PlateModes(shape_plate(pencil), tol, settings, rng, check_budget)
     flow, reason = flow_of_pencil(pencil)
     if flow is not None:
-        return FlowModes(flow, pencil, tol, settings, rng, pause)
+        return FlowModes(flow, pencil, tol, settings, rng, check_budget)
     try:
-        return EllipticCells(pencil, tol, settings, rng, pause)
+        return EllipticCells(pencil, tol, settings, rng, check_budget)
     except InputError as refusal:
         if reason:
             raise InputError(f"{refusal}; and it is no flow, as {reason}") from None
