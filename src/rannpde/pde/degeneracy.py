@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains import SpaceTime
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import HELD_OUT, Term, jets_of, root_mean_square
@@ -165,9 +164,8 @@ def other_branch(problem: Problem, state: State) -> str | None:
 
 
 def _scalar_equation(problem: Problem) -> Term | None:
-    """Return the one equation of a non-linear stationary problem with one field; None of other problems."""
-    other = problem.linear or problem.functionals or len(problem.fields) > 1 or isinstance(problem.domain, SpaceTime)
-    if other or problem.parabolic is not None:
+    """Return the one equation of a non-linear problem with one field; None of other problems."""
+    if problem.linear or problem.functionals or len(problem.fields) > 1:
         return None
     equations = [term for term in problem.interior if term.expression.jets]
     own = len(equations) == 1 and all(jet.field in problem.fields for jet in equations[0].expression.jets)

@@ -14,7 +14,6 @@ from math import pi
 import numpy as np
 
 from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
-from rannpde.domains.domain import SpaceTime
 from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.errors import InputError
 from rannpde.pde.problem.problem import Problem
@@ -22,7 +21,9 @@ from rannpde.rounding import ROOT_ROUNDED
 
 
 def free_corner(problem: Problem) -> tuple[float, float] | None:
-    """A corner of a plate between sides on which neither deflection nor slope is prescribed; None where there is none.
+    """A corner of a stationary plate between sides on which neither deflection nor slope is prescribed.
+
+    None where there is none.
 
     >>> from rannpde.domains import Box
     >>> free = ["u_xx + 0.3*u_yy = 0", "u_xxx + 1.7*u_xyy = 0"], ["u_yy + 0.3*u_xx = 0", "u_yyy + 1.7*u_xxy = 0"]
@@ -31,13 +32,8 @@ def free_corner(problem: Problem) -> tuple[float, float] | None:
     (1.0, 0.0)
     >>> free_corner(Problem("laplace(laplace(u)) = 1", Box(x=(0, 1), y=(0, 1)), {"boundary": ["u = 0", "dn(u) = 0"]}))
     """
-    domain = problem.domain
-    if isinstance(domain, SpaceTime) or domain.dim != 2 or len(problem.fields) != 1 or len(problem.interior) != 1:
-        return None
-    if max((jet.order for jet in problem.interior[0].expression.jets), default=0) != 4:
-        return None
     try:
-        outline = planar_outline(domain)
+        outline = planar_outline(problem.domain)
         vertices = outline.vertices
     except InputError:
         return None

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from rannpde.checkpoints import Ended, guarded
+from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, choose, require
 from rannpde.pde.budget import watched
 from rannpde.pde.cells.method import Cells
@@ -152,10 +153,16 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
         return ("the domain has a slit, across which the solution jumps",)
     if problem.inequalities and not isinstance(method, Paths | WeakCells):
         return ("a field is bounded by an inequality, which only the weak form solves",)
-    corner = None if isinstance(method, WeakCells) else free_corner(problem)
+    corner = free_corner(problem) if _is_plate(problem) and not isinstance(method, WeakCells) else None
     if corner is not None:
         return (f"free sides of a plate meet at {corner}, where only the weak form knows that no force acts",)
     return method.obstacles(problem)
+
+
+def _is_plate(problem: Problem) -> bool:
+    """Whether the problem is one stationary equation of order four in the plane."""
+    plane = problem.domain.dim == 2 and not isinstance(problem.domain, SpaceTime)
+    return plane and len(problem.interior) == 1 and max(jet.order for jet in problem.interior[0].expression.jets) == 4
 
 
 def chosen_method(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:

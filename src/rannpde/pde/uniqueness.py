@@ -36,6 +36,8 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
     solve : solves a problem to a tolerance, in the time that is left
     """
     problem = solution.stated
+    if problem.parabolic is not None:  # values at points of R^d, by their representation as expectations
+        return solution
     if not problem.linear and solution.status not in (Status.UNDETERMINED, Status.BLOW_UP, Status.INTERRUPTED):
         return _with_branches(solution)
     if not solution.converged or not _may_be_singular(problem):
@@ -63,9 +65,11 @@ def with_uniqueness(solution: Solution, tol: float, solve: Callable[[Problem, fl
 
 def _with_branches(solution: Solution) -> Solution:
     """Return a solution of a non-linear problem, without an estimate where its highest derivative changes its sign."""
-    residual = max(solution.held_out.values(), default=np.inf)
-    branches = several_solutions(solution.stated, solution.function, solution.estimate, residual, solution.converged)
-    if branches is None and solution.converged and may_leave_rest(solution.stated, solution.function):
+    problem, branches = solution.stated, None
+    if not isinstance(problem.domain, SpaceTime):
+        residual = max(solution.held_out.values(), default=np.inf)
+        branches = several_solutions(problem, solution.function, solution.estimate, residual, solution.converged)
+    if branches is None and solution.converged and may_leave_rest(problem, solution.function):
         branches = (
             "the solution is not unique: it stays where its rate grows infinitely fast with the distance, and may "
             "leave at any time; begin beside it"
