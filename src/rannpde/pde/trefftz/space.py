@@ -218,12 +218,15 @@ class SpaceLaw:
         wanted = np.minimum(self.tuning.offset * spacing, 0.5 * self.span)
         own, near = wanted.copy(), np.ones(len(here), dtype=bool)
         tree = cKDTree(self.outline)
+        # no nearer to any side than one in a direction of 45° to the normal is to its own: flatter ones
+        # stand over points that do not resolve them
+        least = 0.5**0.5
         for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
             position = here + own[:, None] * outward
-            near = (tree.query(position)[0] < 0.5 * own) | self.domain.contains(self.form.back(position))
+            near = (tree.query(position)[0] < least * own) | self.domain.contains(self.form.back(position))
             if not near.any():
                 break
-            own = np.where(near, 0.5 * own, own)
+            own = np.where(near, least * own, own)
         resolved = ~near & (2 * own > spacing)  # points would not resolve the peaks of nearer ones
         flips = self.group.flips
         sources = (flips[:, None, :] * position[resolved]).reshape(-1, 3)
