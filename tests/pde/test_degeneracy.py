@@ -9,7 +9,7 @@ import pytest
 
 import rannpde as rp
 from draws import draws, some
-from rannpde.pde.degeneracy import sign_change
+from rannpde.pde.degeneracy import other_branch, sign_change
 
 
 def crossing(rng, equation, primitive="cos"):
@@ -48,6 +48,27 @@ def test_a_change_of_sign_is_seen_and_where(equation, primitive, seed):
 def test_coefficients_that_keep_their_sign_or_do_not_depend_on_the_solution_do_no_harm(equation, seed):
     problem, _, _ = crossing(np.random.default_rng([83, seed]), equation)
     assert sign_change(problem, problem.exact_solution, 1e-8, 1e-8) is None
+
+
+@pytest.mark.parametrize("equation", ["d(u*u_x, x)", "u*u_xx + u_x**2", "(1 + u**2)*u_xx - u_x", "u_xx**2 + u_x*u_xx"])
+@pytest.mark.parametrize("seed", range(draws(2, 20)))
+def test_a_highest_derivative_that_is_rounding_has_no_other_branch(equation, seed):
+    """Straight lines, as a solver finds them: the second derivative is an error, and so is its sign."""
+    rng = np.random.default_rng([89, seed])
+    slope, height = float(rng.uniform(0.2, 3)), float(rng.uniform(4, 9))
+    line = f"{height!r} - {slope!r}*x + 1e-14*sin(9*x)"
+    ends = {"ends": rp.On("boundary", "u = g(x)")}
+    functions = {
+        "f": lambda x: (slope**2 if "d(" in equation or "**2" in equation else slope) + 0 * x,
+        "g": lambda x: x,
+    }
+    problem = rp.Problem(f"{equation} = f(x)", rp.Interval(0, 1), ends, functions=functions, exact={"u": line})
+    assert other_branch(problem, problem.exact_solution) is None
+
+
+def test_a_porous_medium_at_rest_converges():
+    problem = rp.Problem("d(u*u_x, x) = 1", rp.Interval(0, 1), {"x=0": "u = 2", "x=1": "u = 1"})
+    assert rp.solve(problem, tol=1e-4).converged
 
 
 @pytest.mark.parametrize("shift", [0.0, 2.0])

@@ -20,7 +20,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import HELD_OUT, Term, jets_of, root_mean_square
 from rannpde.pde.statement.expression import Jet, evaluate
 from rannpde.pde.tolerance import ESTIMATOR_FACTOR, MUCH_SMALLER
-from rannpde.rounding import EPS
+from rannpde.rounding import EPS, ROOT_ROUNDED
 
 BRANCH_POINTS = np.finfo(float).nmant
 """Points at which other branches are looked for, and steps of bisection: one for each bit."""
@@ -126,7 +126,8 @@ def other_branch(problem: Problem, state: State) -> str | None:
         return None
     expression = term.expression
     highest = max(expression.symbols, key=lambda symbol: expression.symbols[symbol].order)
-    if not any(highest in slope.free_symbols for slope in expression.partials):
+    slopes = dict(zip(expression.jets, expression.partials, strict=True))
+    if highest not in slopes[expression.symbols[highest]].free_symbols:  # it is linear in its highest derivative
         return None
     points = np.asarray(problem.domain.sample(BRANCH_POINTS, rng=20_074))
     jets = jets_of(state, problem.fields, points, expression.jets)
@@ -134,6 +135,8 @@ def other_branch(problem: Problem, state: State) -> str | None:
     values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
     known = values[highest]
     size = root_mean_square(known)
+    if size <= ROOT_ROUNDED * max(map(root_mean_square, jets.values())):  # its sign is that of errors
+        return None
 
     def left(candidates: Array) -> Array:
         """What candidates (count, M) of the highest derivative leave in the equation."""
