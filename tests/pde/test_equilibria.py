@@ -7,7 +7,7 @@ import pytest
 
 import rannpde as rp
 from draws import draws
-from rannpde.pde.equilibria import reached_equilibrium
+from rannpde.pde.equilibria import _least, reached_equilibrium
 from rannpde.pde.initial import integrated
 from rannpde.pde.monitor import Status
 
@@ -142,3 +142,8 @@ def test_a_solution_that_is_not_unique_is_not_called_converged(tol):
     solution = rp.solve(before, tol=tol)
     assert solution.converged
     assert solution(0.5) == pytest.approx(-(0.5**3), rel=2 * tol)
+
+
+@pytest.mark.parametrize("root", [1 / 3, 0.1, 123.456])
+def test_a_search_ends_where_there_are_no_numbers_in_between(root):
+    assert abs(_least(lambda values: values - root, 0.0, 1000.0, 0.0) - root) <= 4 * np.spacing(root)

@@ -237,9 +237,10 @@ def _least(rate: Callable[[Array], Array], low: float, high: float, accuracy: fl
     """Return where the size of a rate is least, to all digits: a root of it has only half of an error's digits."""
     values = np.linspace(low, high, HALF_OF_THE_BITS)
     while True:
-        least = int(np.argmin(np.abs(rate(values))))
+        checkpoint()
+        least, before = int(np.argmin(np.abs(rate(values)))), high - low
         low, high = values[max(least - 1, 0)], values[min(least + 1, len(values) - 1)]
-        if high - low <= accuracy:
+        if high - low <= accuracy or high - low >= before:  # there are no numbers in between
             return float(values[least])
         values = np.linspace(low, high, HALF_OF_THE_BITS)
 
