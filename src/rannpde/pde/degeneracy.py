@@ -26,14 +26,12 @@ BRANCH_POINTS = np.finfo(float).nmant
 """Points at which other branches are looked for, and steps of bisection: one for each bit."""
 
 
-def sign_change(problem: Problem, state: State, estimate: float, residual: float, converged: bool = True) -> str | None:
+def sign_change(problem: Problem, state: State, estimate: float, residual: float) -> str | None:
     """Return a sentence that says where the leading coefficient of a scalar stationary equation changes its sign.
 
     None where it does not, as far as is known: what has the other sign must exceed what errors of the solution cause.
 
     estimate : of the relative error of the state; residual : relative, which bounds errors of the highest derivative
-    converged : whether the state is a solution; of what is none, a coefficient that comes to zero within its error, and
-        would have the other sign for the negative of the state, may have either sign beyond
 
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
@@ -77,18 +75,8 @@ def sign_change(problem: Problem, state: State, estimate: float, residual: float
         accuracy += root_mean_square(np.where(np.isfinite(change), change, 0.0)) * error
     rarer = min(above, below, key=root_mean_square)
     if not root_mean_square(rarer) > ESTIMATOR_FACTOR * accuracy:
-        if converged or dim > 1:
-            return None
-        size = np.abs(coefficients[0])
-        least = int(np.argmin(size))
-        beside = min(size[:least].max(initial=0.0), size[least:].max())
-        negative = evaluate(
-            list(leading.values()), values | {symbol: -values[symbol] for symbol in symbols}, expression.functions
-        )
-        if not size[least] < accuracy < MUCH_SMALLER * beside or np.any(negative[0] * coefficients[0] > 0):
-            return None
-        position = points[least]
-    elif dim == 1:
+        return None
+    if dim == 1:
         signs = np.flatnonzero((above[:-1] > 0) != (above[1:] > 0))
         position = 0.5 * (points[signs[0]] + points[signs[0] + 1])
     else:
@@ -98,12 +86,10 @@ def sign_change(problem: Problem, state: State, estimate: float, residual: float
     return f"the coefficient of {names} depends on the solution and changes its sign near {where}"
 
 
-def several_solutions(
-    problem: Problem, state: State, estimate: float, residual: float, converged: bool = True
-) -> str | None:
+def several_solutions(problem: Problem, state: State, estimate: float, residual: float) -> str | None:
     """Return what users are told where the leading coefficient changes its sign, or the equation has other branches."""
     remedy = "state the branch that is meant, solved for its highest derivative, or add diffusion"
-    change = sign_change(problem, state, estimate, residual, converged)
+    change = sign_change(problem, state, estimate, residual)
     if change is not None:
         change += ", where a solution may go on along another branch, with a kink there or nearby"
     else:

@@ -68,7 +68,7 @@ def _with_branches(solution: Solution) -> Solution:
     problem, branches = solution.stated, None
     if not isinstance(problem.domain, SpaceTime):
         residual = max(solution.held_out.values(), default=np.inf)
-        branches = several_solutions(problem, solution.function, solution.estimate, residual, solution.converged)
+        branches = several_solutions(problem, solution.function, solution.estimate, residual)
     if branches is None and solution.converged and may_leave_rest(problem, solution.function):
         branches = (
             "the solution is not unique: it stays where its rate grows infinitely fast with the distance, and may "
