@@ -311,7 +311,7 @@ def _combined(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 UNPACKERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Array]], SolvedFunction]] = {
     "cells": unpack_cells,
-    "marched": unpack_trajectory,
+    "cell trajectory": unpack_trajectory,
     "points": unpack_points,
     "polynomial": _polynomial,
     "product": _product,

@@ -42,7 +42,7 @@ def solutions() -> dict[str, rp.Solution]:
         "moving": rp.solve(rp.Problem("u_t = u_xx", line, moving), tol=1e-4),
         "system": rp.solve(pair, tol=1e-3),
         "wave": rp.solve(wave, tol=1e-3),
-        "marched": rp.solve(rp.Problem("u_t = u_xx", line, heat), tol=1e-3, method=rp.Cells(time_stepping=True)),
+        "trajectory": rp.solve(rp.Problem("u_t = u_xx", line, heat), tol=1e-3, method=rp.Cells(time_stepping=True)),
     }  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def solved():
     return solutions()
 
 
-NAMES = ("cells", "disc", "weak", "pieces", "lines", "moving", "system", "wave", "marched")
+NAMES = ("cells", "disc", "weak", "pieces", "lines", "moving", "system", "wave", "trajectory")
 
 
 def places(function):
@@ -172,7 +172,7 @@ def test_torch_agrees_with_solutions(name, solved):
     assert np.abs(slopes[:, -1].numpy() - expected).max() < allowed
 
 
-@pytest.mark.parametrize("name", ["tanh", "fourier", "softplus", "cells", "lines", "pieces", "marched", "system"])
+@pytest.mark.parametrize("name", ["tanh", "fourier", "softplus", "cells", "lines", "pieces", "trajectory", "system"])
 def test_jax_agrees_with_derivatives(name, solved):
     jax = pytest.importorskip("jax")
     function = solved[name] if name in NAMES else network(name, seed=1)
@@ -193,7 +193,7 @@ def test_jax_agrees_with_derivatives(name, solved):
     assert np.abs(slopes - expected).max() < allowed
 
 
-@pytest.mark.parametrize("name", [*ACTIVATIONS, "fourier", "cells", "lines", "pieces", "marched", "system"])
+@pytest.mark.parametrize("name", [*ACTIVATIONS, "fourier", "cells", "lines", "pieces", "trajectory", "system"])
 def test_onnx_agrees(name, solved, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -149,7 +149,7 @@ class CellTrajectory:
         """Return header and arrays for a file."""
         header, arrays = self.cells.pack()
         own = {"stages": self.stages, "orders": list(self.orders), "end": self.end}
-        return header | {"function": "marched"} | own, arrays | {"times": self.times}
+        return header | {"function": "cell trajectory"} | own, arrays | {"times": self.times}
 
 
 def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellTrajectory:
