@@ -17,6 +17,10 @@ class InputError(ValueError):
     """An argument is wrong. The message says which one and what to do."""
 
 
+class MethodError(InputError):
+    """A method of solution came to nothing with a problem, for a reason that need not stop another method."""
+
+
 class FileError(InputError):
     """A file is damaged, foreign, or of a version that this release cannot read."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.checkpoints import Ended, guarded
 from rannpde.domains.domain import SpaceTime
-from rannpde.errors import InputError, choose, require
+from rannpde.errors import InputError, MethodError, choose, require
 from rannpde.pde.budget import watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
@@ -65,10 +65,16 @@ def _by_methods(
         return solution or unsolved(problem, monitor.ending, why, monitor.elapsed)
     reasons: list[str] = []
     best: Solution | None = None
+    failure: MethodError | None = None
     for one, refusals in _fitting(problem):
         reasons += refusals if best is None else []
         why = "; ".join(reasons) or one.reason
-        solution = guarded_solution(partial(_run, one, problem, tol, rng, why), monitor.within(one.share))
+        try:
+            solution = guarded_solution(partial(_run, one, problem, tol, rng, why), monitor.within(one.share))
+        except MethodError as error:
+            failure = failure or error
+            reasons.append(f"tried by {one.name}, without any solution: {error}")
+            continue
         if solution is not None and (best is None or _better(solution, best, problem)):
             best = solution
         if monitor.exhausted or (solution is not None and solution.status not in one.hands_over):
@@ -78,6 +84,8 @@ def _by_methods(
         reason = "its share of the time was used up" if solution is None else solution.reason
         reasons.append(f"tried by {one.name}, which ended with {reached}: {reason}")
     why_others = "; ".join(reasons)
+    if best is None and failure is not None and not monitor.exhausted:
+        raise failure
     if best is None:
         return unsolved(problem, monitor.ending, why_others, monitor.elapsed)
     return best if why_others in best.method.why else replace(best, method=_with_why(best.method, why_others))
@@ -113,7 +121,7 @@ def guarded_solution(run: Callable[[Monitor], Solution], monitor: Monitor) -> So
             with guarded(None):
                 kept = None if own.kept.make is None else own.kept.make(Status.NEWTON, f"a computation failed: {error}")
             if kept is None:
-                raise InputError(
+                raise MethodError(
                     f"a computation failed: {error}; are all coefficients and data finite and of moderate size?"
                 ) from error
             return kept

@@ -92,7 +92,8 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+    # what is not finite on the way is found where results are checked: NumPy's warnings about it would only alarm
+    with np.errstate(all="ignore"), bar_shown(progress, _course(problem, tol, seconds)) as listener:
         solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
     return _judged(solution)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
-from rannpde.errors import InputError
+from rannpde.errors import MethodError
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.subdomains import BoxFeatures, Density, PointSampler, Scales, Subdomain, SubdomainNetwork
 from rannpde.pde.collocation.system import CollocationSystem, ContinuityRows, Rows, assemble
@@ -103,7 +103,7 @@ def _iterate(system: CollocationSystem, state: State, settings: SolverSettings) 
         state = Zero(len(system.fields))  # the step does not depend on the state: avoid its evaluation
     system, jacobian, right = system.first_step(state, settings.weights, settings.tuning.condition_weight)
     if not (np.isfinite(jacobian).all() and np.isfinite(right).all()):
-        raise InputError(
+        raise MethodError(
             "the equations are not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
         )
     start = perf_counter()

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError
+from rannpde.errors import MethodError
 from rannpde.pde.adaptivity.loop import ERROR_SHARE, AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
@@ -115,7 +115,7 @@ class LinesIterations:
         trajectory = solution.trajectory
         if not solution.segments[0].trajectory.steps:
             if resolution == 1:
-                raise InputError(f"no step in time leads away from the initial values: {trajectory.detail}")
+                raise MethodError(f"no step in time leads away from the initial values: {trajectory.detail}")
             raise Inadmissible(trajectory.status or Status.INTEGRATOR, trajectory.detail)
         if resolution == 1:  # whatever comes next, there is something to give back
             self.first = solution

@@ -51,6 +51,38 @@ def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]
     return list(parts)
 
 
+def finite_samples(values: Array) -> Array:
+    """Return samples of data with infinite ones at the largest finite size, and undefined ones at zero.
+
+    A coefficient such as 1/r is infinite at an end of the domain; how fast it varies is told by its other values.
+
+    >>> finite_samples(np.array([-np.inf, -2.0, np.nan, 1.0])).tolist()
+    [-2.0, -2.0, 0.0, 1.0]
+    """
+    known = np.isfinite(values)
+    if known.all():
+        return values
+    largest = float(np.abs(values[known]).max(initial=0.0))
+    return np.nan_to_num(values, nan=0.0, posinf=largest, neginf=-largest)
+
+
+def bounded_samples(values: Array) -> Array:
+    """Return samples v of data (M,), as v/(m + |v|) with the median size m where one of them is infinite.
+
+    Solutions do not vary as fast as a coefficient near its poles: for 1/r they are smooth, and so is what it becomes.
+
+    >>> bounded_samples(np.array([np.inf, 4.0, 2.0, 1.0])).round(2).tolist()
+    [1.0, 0.67, 0.5, 0.33]
+    """
+    infinite = np.isinf(values)
+    if not infinite.any():
+        return finite_samples(values)
+    sizes = np.abs(values)
+    middle = float(np.median(sizes[np.isfinite(sizes)])) if np.isfinite(sizes).any() else 1.0
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(np.where(infinite, np.sign(values), values / (max(middle, np.finfo(float).tiny) + sizes)))
+
+
 def timed_parts(evolution: Evolution) -> list[sympy.Expr]:
     """Return all parts of the equations and boundary conditions that depend on time explicitly."""
     problem, time = evolution.problem, evolution.clock
@@ -73,7 +105,7 @@ def space_fields(evolution: Evolution, points: Array, samples: int = 5) -> Itera
     parts = [part for part in data_parts(expressions, set(symbols)) if part.free_symbols & set(symbols[1:])]
     for time in np.linspace(*evolution.domain.time, samples) if parts else ():
         for value in evolution.values(parts, evolution.known(time, points)):
-            yield np.nan_to_num(np.broadcast_to(value, (len(points),)).astype(float))
+            yield bounded_samples(np.broadcast_to(value, (len(points),)).astype(float))
 
 
 def source_size(
@@ -86,7 +118,7 @@ def source_size(
     source, points = evolution.rates[name].source, points[:space_samples]
     known = evolution.known(np.linspace(*evolution.domain.time, samples)[:, None], points.T[None])
     known |= {symbol: np.zeros(()) for symbol in source.symbols}
-    values = np.nan_to_num(evolution.values([source.formula], known)[0])
+    values = finite_samples(evolution.values([source.formula], known)[0])
     return float(np.sqrt(np.mean(np.broadcast_to(values, (samples, len(points))) ** 2, axis=1)).mean())
 
 
@@ -168,7 +200,7 @@ class Variation:
         steep = np.zeros((dim, *total.shape))
         for number, value in enumerate(evaluate([*self.parts, *self.sides], known, self.problem.functions)):
             slopes = _slopes(
-                np.nan_to_num(np.broadcast_to(value, (1,) * dim if value.ndim == 0 else value.shape)), cells
+                finite_samples(np.broadcast_to(value, (1,) * dim if value.ndim == 0 else value.shape)), cells
             )
             for axis, slope in slopes.items():
                 rates[axis] = max(rates[axis], float(np.sqrt(np.mean(slope**2))))

@@ -18,7 +18,7 @@ from numpy.polynomial import legendre
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
-from rannpde.pde.problem.data import timed_parts
+from rannpde.pde.problem.data import finite_samples, timed_parts
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.statement.kinks import kink_levels
 from rannpde.rounding import EPS, ROUNDED
@@ -64,7 +64,7 @@ class StepLimit:
         times = np.concatenate([lower + (upper - lower) * inner for lower, upper in segments])
         shape = (len(segments), count, len(points))
         sampled = [
-            np.nan_to_num(np.broadcast_to(value, (len(times), len(points)))).reshape(shape)
+            finite_samples(np.broadcast_to(value, (len(times), len(points)))).reshape(shape)
             for value in evolution.values(parts, evolution.known(times[:, None], points.T[None]))
         ]
         edges, lengths = [np.array([start])], []

@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
-from rannpde.errors import InputError
+from rannpde.errors import InputError, MethodError
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
@@ -182,7 +182,7 @@ class CellsLoop:
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
                 if self._blow_up is not None:
                     remedy = f"{singularity(self.problem, self._blow_up)}, or {remedy}"
-                raise InputError(
+                raise MethodError(
                     f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
                 ) from error
             raise Inadmissible(Status.NEWTON) from error

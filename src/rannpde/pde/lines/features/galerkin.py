@@ -60,7 +60,10 @@ class Galerkin:
 
     @cached_property
     def tests(self) -> dict[str, list[Array]]:
-        """field → [P for the source, P_x for each flux], each (rank, Q + B)."""
+        """field → [P (rank, Q) for the source, P_x (rank, Q + B) for each flux].
+
+        Sources have no part on the boundary, where a coefficient such as 1/r may be infinite.
+        """
         dim = self.evolution.domain.space.dim
         tests = {}
         for name, rate in self.evolution.rates.items():
@@ -68,7 +71,7 @@ class Galerkin:
             rule = basis.rule
             inside = np.append(rule.weights, np.zeros(len(rule.boundary)))[:, None]
             values = basis.values((0,) * dim)[0]
-            matrices = [values * inside]
+            matrices = [(values * inside)[: len(rule.weights)]]
             for axis in rate.flux:
                 slope = basis.values(_unit(axis, dim))[0] * inside
                 slope[len(rule.weights) :] = -rule.outward[:, axis, None] * values[len(rule.weights) :]
@@ -142,8 +145,8 @@ class Galerkin:
             for test in self.tests[component.field]:
                 value = next(values)
                 if value.ndim or value != 0.0:  # an equation in divergence form may have no source
-                    shape = test.shape[1], len(times)
-                    value = value if value.shape == shape else np.broadcast_to(value, shape)
+                    shape = len(self._all_nodes), len(times)
+                    value = (value if value.shape == shape else np.broadcast_to(value, shape))[: test.shape[1]]
                     with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
                         result[block] += _product(test, value)
         return result
@@ -176,7 +179,7 @@ class Galerkin:
                     term = np.multiply(np.reshape(value, (-1, 1)), basis, out=self._scratch(source, not new))
                     combined[source] = term if new else np.add(combined[source], term, out=combined[source])
                 for source, matrix in combined.items():
-                    result[block, self.slices[source]] += test @ matrix
+                    result[block, self.slices[source]] += test @ matrix[: test.shape[1]]
         return result
 
     def _scratch(self, component: Component, term: bool) -> Array:

@@ -81,7 +81,7 @@ class FeatureSpace:
         return self.system.bases[jet.field].values(jet.index[1:])[0] @ changes[self.slices[Component.of(jet)]]
 
     def gather(self, name: str, parts: Sequence[Array]) -> Array:
-        return sum(test @ part for test, part in zip(self.form.tests[name], parts, strict=True))  # type: ignore[return-value]
+        return sum(test @ part[: test.shape[1]] for test, part in zip(self.form.tests[name], parts, strict=True))  # type: ignore[return-value]
 
     def starts(self) -> Array:
         return self.system.nodes
