@@ -11,7 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
-from rannpde.errors import InputError, positive_integer, require
+from rannpde.errors import MethodError, positive_integer, require
 from rannpde.fitting.orthogonal import Factor, SolvedRows
 from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.tolerance import SUFFICIENT_DECREASE
@@ -80,13 +80,13 @@ class GaussNewton:
     ) -> Descent:
         """Minimise |residual|² from that vector. A linear system takes one solve.
 
-        A residual that is not finite at the start is an InputError; later it shortens the step, and if no step helps
+        A residual that is not finite at the start is a MethodError; later it shortens the step, and if no step helps
         the last good iterate is returned with the reason. ``on_step`` is called with the number of steps done; a Status
         that it returns ends the iteration.
         """
         norm = _norm(system.residual(vector))
         if not np.isfinite(norm):
-            raise InputError(
+            raise MethodError(
                 "the residual is not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
             )
         history: list[GaussNewtonStep] = []

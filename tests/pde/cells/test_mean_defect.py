@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import erf
@@ -52,3 +54,25 @@ def test_an_estimate_counts_the_integral_of_a_load():
     error = np.linalg.norm(solution(x)[:, None] - exact(x)) / np.linalg.norm(exact(x))
     assert solution.converged
     assert error < 5 * solution.estimate
+
+
+@pytest.mark.parametrize("seed", range(draws(3, 60)))
+def test_the_integral_of_an_infinite_peak_is_counted(seed):
+    """A load |x - c|^-p has an integral that cells as small as numbers allow still miss; the estimate says so."""
+    rng = np.random.default_rng([97, seed])
+    power, centre = float(rng.uniform(0.1, 0.85)), float(np.round(rng.uniform(0.1, 0.9), 3))
+    tol = float(10 ** rng.uniform(-8, -2))
+
+    def particular(x):
+        return np.abs(x - centre) ** (2 - power) / ((2 - power) * (1 - power))
+
+    problem = rp.Problem(
+        f"u_xx = abs(x - {centre!r})**(-{power!r})", rp.Interval(0, 1), {"ends": rp.On("boundary", "u = 0")}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        solution = rp.solve(problem, tol=tol, rng=seed, seconds=30)
+    x = np.linspace(0, 1, 20003)
+    exact = particular(x) - (1 - x) * particular(0.0) - x * particular(1.0)
+    error = np.linalg.norm(solution(x[:, None]) - exact) / np.linalg.norm(exact)
+    assert error < 10 * solution.estimate or error < tol

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError
+from rannpde.errors import MethodError
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.functional_values import FunctionalRule
 from rannpde.pde.functions import ExactSolution
@@ -159,7 +159,7 @@ class AdaptivePolynomials:
             residual, jacobian = system.linearise(guess)
             if np.isfinite(residual).all() and np.isfinite(jacobian).all():
                 return GaussNewton().run(_Scaled(system, row_lengths(jacobian)), guess.ravel())
-        raise InputError(
+        raise MethodError(
             "the residual is not finite at the first guess (a logarithm, a root or a quotient leaves its domain); pass "
             "method=rp.Polynomials(guess={field: formula})"
         )

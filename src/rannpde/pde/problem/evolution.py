@@ -30,6 +30,7 @@ from rannpde.errors import InputError
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 from rannpde.pde.tolerance import NEARBY
+from rannpde.rounding import HALF_DIGITS
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -139,9 +140,24 @@ class Evolution:
         return evaluate(list(formulas), known, self.problem.functions)
 
     def initial_values(self, component: Component, points: Array) -> Array:
-        """Return the initial value (M,) at points (M, d) of space."""
-        value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
-        return np.broadcast_to(value, (len(points),)).astype(float)
+        """Return the initial value (M,) at points (M, d) of space; its limit where it is undefined (sin(r)/r at r = 0).
+
+        The limit is the value at a point nearer to the centre of the bounding box by the root of rounding, where the
+        largest power of cancellation that leaves half of the digits is defined.
+        """
+
+        def at(points: Array) -> Array:
+            value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
+            return np.broadcast_to(value, (len(points),)).astype(float)
+
+        values = at(points)
+        undefined = np.isnan(values)
+        if undefined.any():
+            centre = self.domain.space.bounds.mean(axis=1)
+            step = centre - points[undefined]
+            step[step == 0] = np.ptp(self.domain.space.bounds, axis=1).max()  # at the centre, along the diagonal
+            values[undefined] = at(points[undefined] + HALF_DIGITS * step)
+        return values
 
     def above(self, component: Component) -> Component | None:
         """Return the component that is its time derivative; None for the last one of a field, which has a rate

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, ArrayMap
 from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of, term_residual
-from rannpde.pde.tolerance import COMPARABLE
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 
 
 def quadrature(solution: DiscreteSolution, degree: int) -> tuple[Array, Array]:
@@ -82,6 +83,50 @@ class MeanDefect:
         return self.remainder if self.remainder > tol and self.share > COMPARABLE else 0.0
 
 
+def cell_means(function: ArrayMap, bounds: Array, degree: int) -> Array:
+    """Return the means (C,) over intervals (C, 2) of a function of points (M, 1) that may be singular in them.
+
+    Where Gauss quadrature and the interpolatory rule at every other of its nodes disagree by what matters beside the
+    largest integral, the interval is bisected towards the half on which they disagree most, until two bisections in a
+    row change nothing that matters, or down to the spacing of numbers. Bisections towards a power |x - c|^-p change
+    the integral by a geometric sequence, whose remaining sum is added.
+
+    >>> means = cell_means(lambda points: np.abs(points[:, 0] - 0.3) ** -0.5, np.array([[0.0, 1.0]]), 8)
+    >>> bool(abs(means[0] / (2 * 0.3**0.5 + 2 * 0.7**0.5) - 1) < 0.01)
+    True
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(2 * degree)
+    sparse = np.polynomial.legendre.legvander(nodes[::2], degree - 1).T
+    embedded = np.linalg.solve(sparse, 2.0 * np.eye(degree)[0])
+
+    def integrals(lower: Array, upper: Array) -> tuple[Array, Array]:
+        """The integrals (K,) over intervals, and how far the two rules are apart."""
+        halves = 0.5 * (upper - lower)[:, None]
+        values = function((0.5 * (lower + upper)[:, None] + halves * nodes).reshape(-1, 1)).reshape(-1, len(nodes))
+        values = halves * np.where(np.isfinite(values), values, 0.0)
+        whole = values @ weights
+        return whole, np.abs(whole - values[:, ::2] @ embedded)
+
+    total, doubt = integrals(*bounds.T)
+    matters = MUCH_SMALLER**3 * np.abs(total).max()
+    number = np.flatnonzero(doubt > matters)  # of the intervals that are bisected
+    (lower, upper), part, change = bounds[number].T, total[number], np.full(len(number), np.inf)
+    while len(number):
+        middle = 0.5 * (lower + upper)
+        (left, left_doubt), (right, right_doubt) = integrals(lower, middle), integrals(middle, upper)
+        before, change = change, left + right - part
+        total[number] += change
+        to_the_left = left_doubt > right_doubt
+        lower, upper = np.where(to_the_left, lower, middle), np.where(to_the_left, middle, upper)
+        part = np.where(to_the_left, left, right)
+        going = np.maximum(np.abs(change), np.abs(before)) > matters
+        going &= upper - lower > len(nodes) * np.spacing(np.abs(middle))
+        geometric = ~going & (np.abs(change) < np.abs(before))
+        total[number[geometric]] += (change**2 / (before - change))[geometric]
+        number, lower, upper, part, change = (one[going] for one in (number, lower, upper, part, change))
+    return total / np.ptp(bounds, axis=1)
+
+
 def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, degree: int) -> MeanDefect:
     """Solve the linearised equations with the means of the residuals over cells on an interval.
 
@@ -101,8 +146,10 @@ def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, d
     def means(values: Array) -> Array:
         return np.asarray((shares * values.reshape(shares.shape)).sum(axis=1) / lengths)
 
+    bounds = np.concatenate([leaf.bounds for leaf in solution.mesh.tree.leaves])
     left = {
-        id(one): means(term_residual(one, solution.network, problem.vocabulary, points)) for one in problem.interior
+        id(one): cell_means(partial(term_residual, one, solution.network, problem.vocabulary), bounds, degree)
+        for one in problem.interior
     }
     noise = [[np.zeros(len(one.points)) for one in own] for own in system.collocations]
     for position, (number, cell) in enumerate(present):
@@ -117,8 +164,8 @@ def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, d
         moved = jets_of(response, problem.fields, points, term.expression.jets)
         _, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
         parts = list(zip(partials, term.expression.jets, strict=True))
-        changed = means(sum((partial * moved[jet] for partial, jet in parts), np.zeros(len(points))))
-        terms = sum((np.abs(partial * jets[jet]) for partial, jet in parts), np.zeros(len(points)))
+        changed = means(sum((factor * moved[jet] for factor, jet in parts), np.zeros(len(points))))
+        terms = sum((np.abs(factor * jets[jet]) for factor, jet in parts), np.zeros(len(points)))
         kept = float(np.sqrt(lengths @ (changed - left[id(term)]) ** 2))
         remainder = max(remainder, kept / max(float(np.sqrt(lengths @ means(terms**2))), np.finfo(float).tiny))
         share = max(share, kept / max(float(np.sqrt(lengths @ left[id(term)] ** 2)), np.finfo(float).tiny))
