@@ -23,7 +23,7 @@ from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.time.integrator import blows_up
-from rannpde.pde.tolerance import MUCH_SMALLER
+from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
 from rannpde.rounding import EPS, ROUNDED
 
 TOLERANCE = EPS**0.5
@@ -31,9 +31,14 @@ TOLERANCE = EPS**0.5
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
 STANDSTILL = 2**13
-"""Evaluations from which on it is asked, each time that they have doubled, whether the second half of them led on."""
+"""Evaluations from which on it is asked, each time that they have doubled, whether the second half of them led so far
+that the rest of the interval takes no more of them than there may be."""
 BLOW_UP = 10**6
 """Growth, relative to the initial values, at which it is asked whether a solution grows faster than exponentially."""
+PERTURBATION = EPS ** (3 / 4)
+"""Relative tolerance below which rounding decides which steps are taken, and size of the perturbations whose growth is
+measured: those that grow to the size of the solution are amplified by more than any residual in floating-point numbers
+allows."""
 
 
 def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | None:
@@ -96,7 +101,49 @@ def _integration(
 
     Where steps have become as small as rounding, the integration ends there without success.
     """
-    start = None if problem.periodic else _start(problem)
+    posed = initial_values(problem)
+    if posed is None:
+        return None
+    guess, begin, end = posed.solution, posed.begin, posed.end
+    steps = _Steps(begin, end)
+
+    def rate(time: float, state: Array) -> Array:
+        steps.check(time)
+        return guess.rate(np.array([[time]]), state[:, None])[:, 0]
+
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # LSODA warns where it fails, and says so in its result too
+            path = solve_ivp(
+                rate, (begin, end), posed.values, method=method, rtol=tolerance, dense_output=True, events=event,
+                atol=MUCH_SMALLER * tolerance * posed.scales,
+            )  # fmt: skip
+    except _TooLong:
+        stuck = steps.progress() <= ROUNDED
+        return (guess, OptimizeResult(success=False, status=-1, t=steps.times[-1:])) if stuck else None
+    except (ValueError, FloatingPointError):
+        return None
+    return guess, path
+
+
+@dataclass(frozen=True, eq=False)
+class InitialValueProblem:
+    """An initial value problem between two ends of its interval, from ``begin`` to ``end``.
+
+    solution : its rates, without a path; values (c,) : of its components at the beginning; scales (c,) : of errors. A
+    solution may begin small and grow, and errors grow with it: scales are those of the initial values.
+    """
+
+    solution: Integrated
+    begin: float
+    end: float
+    values: Array
+    scales: Array
+
+
+def initial_values(problem: Problem) -> InitialValueProblem | None:
+    """Return an initial value problem of one coordinate; None for other problems."""
+    start = None if problem.periodic or problem.domain.dim > 1 else _start(problem)
     if start is None:
         return None
     begin, values = start
@@ -107,36 +154,54 @@ def _integration(
     if solved is None:
         return None
     lower, upper = problem.domain.bounds[0]
-    guess = Integrated(problem, solved, tuple(values), None)
-    times: list[float] = []
-    sizes = np.abs(np.array(list(values.values())))  # a solution may begin small and grow: errors grow with it
+    initial = np.array(list(values.values()))
+    sizes = np.abs(initial)
     scales = np.where(sizes > 0, sizes, sizes.max() or 1.0)
+    solution = Integrated(problem, solved, tuple(values), None)
+    return InitialValueProblem(solution, begin, upper if begin == lower else lower, initial, scales)
 
-    def stuck() -> bool:
-        """Whether the steps have become as small as rounding: before a singularity they do so without an end."""
-        return abs(times[-1] - times[len(times) // 2]) <= ROUNDED * abs(upper - lower)
 
-    def rate(time: float, state: Array) -> Array:
-        checkpoint()
-        times.append(time)
-        count = len(times)
-        doubled = count >= STANDSTILL and count & (count - 1) == 0
-        if count > EVALUATIONS or (doubled and stuck()):
-            raise _TooLong
-        return guess.rate(np.array([[time]]), state[:, None])[:, 0]
+def departure(problem: Problem) -> float | None:
+    """Return where perturbations that are nearly rounding have grown to the size of a solution; None where they do not.
 
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # LSODA warns where it fails, and says so in its result too
-            path = solve_ivp(
-                rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method=method, rtol=tolerance, atol=MUCH_SMALLER * tolerance * scales, dense_output=True, events=event,
-            )  # fmt: skip
-    except _TooLong:
-        return (guess, OptimizeResult(success=False, status=-1, t=times[-1:])) if stuck() else None
-    except (ValueError, FloatingPointError):
+    Two solutions of an initial value problem whose initial values differ by PERTURBATION are integrated together, by an
+    explicit method, up to where they are as far apart as they are large, or up to the end. A stiff problem, for which
+    an explicit method needs too many steps, is not answered for.
+
+    >>> from rannpde.domains import Interval
+    >>> from rannpde.pde.problem.conditions import On
+    >>> start = {"a": On("x=0", "u = 0"), "b": On("x=0", "v = 2")}
+    >>> equations = {"first": "u_x = v*u", "second": "v_x = 30 - u**2"}
+    >>> departure(Problem(equations, Interval(0, 3), start)) is not None
+    True
+    >>> departure(Problem(equations, Interval(0, 0.5), start)) is None
+    True
+    """
+    posed = initial_values(problem)
+    if posed is None:
         return None
-    return guess, path
+    scales, steps = posed.scales, _Steps(posed.begin, posed.end)
+
+    def rate(time: float, states: Array) -> Array:
+        steps.check(time)
+        return posed.solution.rate(np.full((2, 1), time), states.reshape(-1, 2)).ravel()
+
+    def together(time: float, states: Array) -> float:
+        pair = states.reshape(-1, 2)
+        sizes = np.maximum(np.abs(pair).max(axis=1), scales)
+        return float(COMPARABLE - (np.abs(np.diff(pair)[:, 0]) / sizes).max())
+
+    together.terminal = True  # type: ignore[attr-defined]
+    pair = posed.values[:, None] + PERTURBATION * scales[:, None] * np.array([1.0, -1.0])
+    try:
+        with np.errstate(all="ignore"):
+            path = solve_ivp(
+                rate, (posed.begin, posed.end), pair.ravel(), method="DOP853", events=together, rtol=PERTURBATION,
+                atol=MUCH_SMALLER * PERTURBATION * np.repeat(scales, 2),
+            )  # fmt: skip
+    except (_TooLong, ValueError, FloatingPointError):
+        return None
+    return float(path.t[-1]) if path.status == 1 else None
 
 
 def starting_point(problem: Problem) -> float | None:
@@ -146,7 +211,32 @@ def starting_point(problem: Problem) -> float | None:
 
 
 class _TooLong(Exception):
-    """The guess took too many evaluations."""
+    """An integration takes too many evaluations."""
+
+
+class _Steps:
+    """The times at which an integration asks for rates, and whether it is given up."""
+
+    def __init__(self, begin: float, end: float) -> None:
+        self.end, self.length = end, abs(end - begin)
+        self.times: list[float] = []
+
+    def check(self, time: float) -> None:
+        """Count an evaluation; _TooLong where as many as there may be do not lead to the end."""
+        checkpoint()
+        self.times.append(time)
+        count = len(self.times)
+        # steps as small as rounding lead to a singularity without an end, and small ones to no end in time
+        if count >= STANDSTILL and count & (count - 1) == 0:
+            left = abs(self.end - time) / self.length
+            if 0.5 * count * left > EVALUATIONS * self.progress():
+                raise _TooLong
+        if count > EVALUATIONS:
+            raise _TooLong
+
+    def progress(self) -> float:
+        """Return how far the last half of the evaluations led, relative to the interval."""
+        return abs(self.times[-1] - self.times[len(self.times) // 2]) / self.length
 
 
 def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:

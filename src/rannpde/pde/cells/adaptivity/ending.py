@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 
@@ -23,9 +22,8 @@ class Ending:
 
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
     amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
-    branches : why the equation has several solutions, where it has
+    undetermined : why the problem does not determine its solution, where that is known
     irremovable : what is left in the equations and removed by no small change of the solution; 0 where all of it is
-    equilibrium : a state that the solution reaches and from which it may depart at any time
     blow_up : where the solution becomes infinite, if it does
     """
 
@@ -36,8 +34,7 @@ class Ending:
     residual_tolerance: float
     iterations: int
     amplification: float
-    branches: str | None
-    equilibrium: Equilibrium | None
+    undetermined: str | None
     irremovable: float
     blow_up: float | None
 
@@ -56,10 +53,8 @@ class Ending:
         return ""
 
     def _undetermined(self, problem: Problem) -> str:
-        if self.branches is not None:
-            return self.branches
-        if self.equilibrium is not None:
-            return self.equilibrium.described(problem.domain.names[0])
+        if self.undetermined is not None:
+            return self.undetermined
         if self.irremovable > 0:
             return (
                 f"what is left in the equations, {self.irremovable:.1e} of their terms, is removed by no small change "

@@ -14,10 +14,11 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.equilibria import Equilibrium, reached_equilibrium
 from rannpde.pde.functions import State
-from rannpde.pde.initial import Integrated, blow_up_point, integrated
+from rannpde.pde.initial import PERTURBATION, Integrated, blow_up_point, departure, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
-from rannpde.rounding import EPS
+from rannpde.pde.singular_points import Branching, reached_singular_point
+from rannpde.pde.tolerance import PILOT_TOLERANCE
 
 
 class IntegrationCheck:
@@ -29,8 +30,7 @@ class IntegrationCheck:
     @cached_property
     def _paths(self) -> list[Integrated]:
         """The integrations that reached the end, the more accurate one last."""
-        rounding = EPS ** (3 / 4)  # below this, rounding decides which steps are taken
-        coarse = max(self.tol, 100 * rounding) / 10
+        coarse = max(min(self.tol, PILOT_TOLERANCE), 100 * PERTURBATION) / 10
         integrations = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
         return [one for one in integrations if one is not None and one.regular]
 
@@ -43,6 +43,28 @@ class IntegrationCheck:
     def blow_up(self) -> float | None:
         """Where the solution becomes infinite, if an integration shows that."""
         return blow_up_point(self.problem)
+
+    @cached_property
+    def branches(self) -> str | None:
+        """Why the solution has several continuations: the coefficient of its highest derivative vanishes."""
+        return self._described(reached_singular_point(self.problem))
+
+    @cached_property
+    def several(self) -> str | None:
+        """Why the solution is not unique: that, or an equilibrium from which it may depart; None where it may be."""
+        return self.branches or self._described(self.equilibrium)
+
+    def _described(self, reached: Branching | Equilibrium | None) -> str | None:
+        return None if reached is None else reached.described(self.problem.domain.names[0])
+
+    @cached_property
+    def departure(self) -> str | None:
+        """Why no computation determines the solution: perturbations that are nearly rounding grow to its size."""
+        at, name = departure(self.problem), self.problem.domain.names[0]
+        return None if at is None else (
+            f"the problem is ill-conditioned: initial values that differ by {PERTURBATION:.0e} of their size lead to "
+            f"different solutions from {name} = {at:.4g} on; end the interval before it"
+        )  # fmt: skip
 
     def error(self, state: State, points: Array, roots: Array) -> float:
         """Return the relative L² error of a state, or 0 where no integration is accurate enough to tell.

@@ -47,7 +47,6 @@ from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import corner_jumps
-from rannpde.pde.equilibria import Equilibrium
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
@@ -109,11 +108,10 @@ class CellsLoop:
         self.phase = self.stability = self.defect = 0.0
         self.means = MeanDefect()
         self.agree = self.broken = False
-        self.branches: str | None = None
+        self.undetermined: str | None = None
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
         self.integration = IntegrationCheck(problem, tol) if begins else None
-        self.equilibrium: Equilibrium | None = None
         self.turning = 1.0
         self.may_be_ill_conditioned = may_be_ill_conditioned(problem)
 
@@ -142,8 +140,7 @@ class CellsLoop:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
-        several = self.equilibrium is not None or self.branches is not None
-        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and several):
+        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and self.undetermined is not None):
             # what two iterations on the whole interval agree on means nothing
             estimate = np.inf
         if not status.converged:
@@ -151,8 +148,7 @@ class CellsLoop:
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
-            max(self.stability, self.turning), self.branches, self.equilibrium,
-            self.means.irremovable(self.tol),
+            max(self.stability, self.turning), self.undetermined, self.means.irremovable(self.tol),
             self._blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
         return CellsResult(
@@ -177,14 +173,13 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
-                if self.integration is not None and self.integration.equilibrium is not None:
-                    raise InputError(self.integration.equilibrium.described(self.problem.domain.names[0])) from error
+                if self.integration is not None and self.integration.several is not None:
+                    raise InputError(self.integration.several) from error
+                told = f"the equations cannot be linearised at the initial guess: {error}; "
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
-                if self._blow_up is not None:
-                    remedy = f"{singularity(self.problem, self._blow_up)}, or {remedy}"
-                raise MethodError(
-                    f"the equations cannot be linearised at the initial guess: {error}; {remedy}"
-                ) from error
+                if self._blow_up is not None:  # no method goes on beyond that
+                    raise InputError(f"{told}{singularity(self.problem, self._blow_up)}, or {remedy}") from error
+                raise MethodError(told + remedy) from error
             raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the one before is whole
             raise Inadmissible(solution.status)
@@ -278,11 +273,11 @@ class CellsLoop:
             return 0.0
         if not self.problem.linear:
             left = max(held_out_residual(self.problem, now.network).values())
-            self.branches = several_solutions(self.problem, now.network, estimate, left)
+            self.undetermined = several_solutions(self.problem, now.network, estimate, left)
         rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
-            self.equilibrium = self.integration.equilibrium
+            self.undetermined = self.integration.several or self.undetermined
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
 
@@ -340,14 +335,14 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
-        several = self.means.irremovable(self.tol) or self.branches is not None or self.equilibrium is not None
+        several = self.means.irremovable(self.tol) or self.undetermined is not None
         if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
             return Status.UNDETERMINED
         if not self.agree and len(self.estimator.iterations) > 1 and self.integration is not None:
-            if self._blow_up is not None:
+            if self.integration.branches is None and self._blow_up is not None:
                 return Status.BLOW_UP
-            self.equilibrium = self.integration.equilibrium
-            if self.equilibrium is not None:
+            self.undetermined = self.integration.several or self.integration.departure
+            if self.undetermined is not None:
                 return Status.UNDETERMINED
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
