@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from pathlib import Path
 
@@ -39,6 +40,24 @@ def file(tmp_path):
     path = tmp_path / "settled.toml"
     path.write_text(SETTLED, encoding="utf-8")
     return path
+
+
+def test_ctrl_c_while_a_solution_is_written_loses_no_part_of_it(run, file, tmp_path, monkeypatch):
+    save = rp.Solution.save
+
+    def pressed(solution, path):
+        signal.raise_signal(signal.SIGINT)
+        return save(solution, path)
+
+    monkeypatch.setattr(rp.Solution, "save", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = run("solve", file, "--out", tmp_path, "--quiet")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 0
+    assert {path.suffix for path in tmp_path.iterdir()} >= {".npz", ".txt", ".png", ".html"}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import rannpde as rp
 from rannpde.checkpoints import Cause, Ended, affordable, checkpoint, factorising, guarded, reserve
 from rannpde.errors import InputError
 from rannpde.pde import budget as budgets
-from rannpde.pde.budget import Budget, Watch, timed_by, watched
+from rannpde.pde.budget import Budget, Watch, deferred_interrupts, timed_by, watched
 from rannpde.pde.cells.constraints import continuity
 from rannpde.pde.memory import MEMORY_SHARE, default_memory
 from rannpde.pde.monitor import Monitor, Status
@@ -136,6 +136,30 @@ def test_a_real_signal_ends_a_solve_and_leaves_the_handler_as_it_was():
 
     solution = solved(poisson(), tol=1e-10, method="cells", progress=send)
     assert solution.status is Status.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("after", ["_judged", "reading"])
+def test_a_signal_after_the_last_step_loses_nothing(after, monkeypatch):
+    """After the last method has ended, and while a caller works with the solution."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return arguments[0]
+
+    with deferred_interrupts():
+        if after == "_judged":
+            monkeypatch.setattr("rannpde.pde.solve._judged", interrupted)
+        solution = solved(
+            rp.Problem("u_xx = exp(u)", rp.Interval(0, 1), {"ends": rp.On("boundary", "u = 0")}), tol=1e-6
+        )
+        if after == "reading":
+            interrupted(0)
+            with pytest.raises(KeyboardInterrupt):  # the second one is meant
+                interrupted(0)
+        assert solution.converged
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -38,21 +38,23 @@ def eigen_file(
     that the wanted error was not reached, 2 that the input is wrong, 1 that a part could not be written.
     """
     from rannpde.io import prepare_folder
+    from rannpde.pde.budget import deferred_interrupts
     from rannpde.pde.problem.toml import in_file, read_problem
     from rannpde.pde.solution import ConvergenceWarning
     from rannpde.pde.spectrum.eigen import eigen, eigen_settings
 
     console = Console(stderr=True, highlight=False)
-    with answered("nothing was written"):
-        problem, table = read_problem(file, "eigen")
-        with in_file(file, "eigen"):
-            settings = eigen_settings(table)
-        names = ("count", "near", "which", "tol", "seconds", "rng")
-        given = dict(zip(names, (count, near, which, tol, seconds, seed), strict=True))
-        settings |= eigen_settings({key: value for key, value in given.items() if value is not None})
-        folder = prepare_folder(out)
-        course = Course(None, settings.get("tol", 1e-8), settings.get("seconds"))
-        with bar_shown(not quiet, course) as progress, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
-            spectrum = eigen(problem, progress=progress, **settings)
-    conclude("eigen", file, given, spectrum, folder, console, quiet)
+    with deferred_interrupts():
+        with answered("nothing was written"):
+            problem, table = read_problem(file, "eigen")
+            with in_file(file, "eigen"):
+                settings = eigen_settings(table)
+            names = ("count", "near", "which", "tol", "seconds", "rng")
+            given = dict(zip(names, (count, near, which, tol, seconds, seed), strict=True))
+            settings |= eigen_settings({key: value for key, value in given.items() if value is not None})
+            folder = prepare_folder(out)
+            course = Course(None, settings.get("tol", 1e-8), settings.get("seconds"))
+            with bar_shown(not quiet, course) as progress, warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
+                spectrum = eigen(problem, progress=progress, **settings)
+        conclude("eigen", file, given, spectrum, folder, console, quiet)

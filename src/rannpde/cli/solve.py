@@ -72,27 +72,29 @@ def solve_file(
     written where it belongs. Ctrl-C writes the best solution so far.
     """
     from rannpde.io import prepare_folder
+    from rannpde.pde.budget import deferred_interrupts
     from rannpde.pde.problem.toml import in_file, read_problem
     from rannpde.pde.solution import ConvergenceWarning
     from rannpde.pde.solve import solve
     from rannpde.pde.solve_table import settings_from
 
     console = Console(stderr=True, highlight=False)
-    with answered("nothing was written"):
-        problem, table = read_problem(file)
-        if method is not None:
-            table = {
-                key: value for key, value in table.items() if key in (*SHARED, "at")
-            }  # the file's settings are another's
-        with in_file(file, "solve"):
-            settings = settings_from(table)
-        given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
-        settings |= settings_from({key: value for key, value in given.items() if value is not None})
-        folder = prepare_folder(out)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
-            solution = solve(problem, progress=not quiet, **settings)
-    conclude("solve", file, given, solution, folder, console, quiet)
+    with deferred_interrupts():
+        with answered("nothing was written"):
+            problem, table = read_problem(file)
+            if method is not None:
+                table = {
+                    key: value for key, value in table.items() if key in (*SHARED, "at")
+                }  # the file's settings are another's
+            with in_file(file, "solve"):
+                settings = settings_from(table)
+            given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
+            settings |= settings_from({key: value for key, value in given.items() if value is not None})
+            folder = prepare_folder(out)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
+                solution = solve(problem, progress=not quiet, **settings)
+        conclude("solve", file, given, solution, folder, console, quiet)
 
 
 def conclude(

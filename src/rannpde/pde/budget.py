@@ -71,6 +71,16 @@ class Interrupt:
     def __init__(self) -> None:
         self.pressed: float | None = None
 
+    def press(self, now: float) -> None:
+        """Ctrl-C was pressed at this moment; KeyboardInterrupt where it had been pressed before."""
+        if self.pressed is not None:
+            raise KeyboardInterrupt
+        self.pressed = now
+
+
+_INTERRUPT: ContextVar[Interrupt | None] = ContextVar("interrupt", default=None)
+"""That of ``deferred_interrupts``, which the budgets made within it share."""
+
 
 class MeasuredSpeeds:
     """Operations per second of the last large factorisation of each kind; of the first, from that of a product."""
@@ -116,7 +126,7 @@ class Budget:
     started: float = field(default_factory=lambda: _CLOCK.get()())
     memory: float | None = None
     held: float = field(default_factory=lambda: resident_memory() or 0.0)
-    interrupt: Interrupt = field(default_factory=Interrupt, compare=False)
+    interrupt: Interrupt = field(default_factory=lambda: _INTERRUPT.get() or Interrupt(), compare=False)
     speeds: MeasuredSpeeds = field(default_factory=MeasuredSpeeds, compare=False)
     clock: TimeSource = field(default_factory=lambda: _CLOCK.get(), compare=False)
 
@@ -143,7 +153,8 @@ class Budget:
 
     def press(self) -> None:
         """End the solve at its next checkpoint, as Ctrl-C does."""
-        self.interrupt.pressed = self.clock()
+        if self.interrupt.pressed is None:
+            self.interrupt.press(self.clock())
 
     @property
     def interrupted(self) -> bool:
@@ -232,23 +243,48 @@ class Watch:
 def watched(budget: Budget) -> Iterator[Watch]:
     """Within the block, checkpoints hold the budget, and Ctrl-C ends the solve at the next of them.
 
-    A second Ctrl-C raises KeyboardInterrupt at once. The handler of the signal is changed only in the main thread and
-    only where it is Python's own.
+    A second Ctrl-C raises KeyboardInterrupt at once.
     """
     watch = Watch(budget)
+    with _pressing(budget.interrupt, budget.clock), guarded(watch):
+        yield watch
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Within the block, Ctrl-C ends solves at their next checkpoints and nothing else, so that no result is lost.
+
+    What is done with a result, between two solves or after the last one, is not interrupted by the first Ctrl-C, but by
+    the second. Within such a block another one changes nothing.
+    """
+    if _INTERRUPT.get() is not None:
+        yield
+        return
+    interrupt = Interrupt()
+    token = _INTERRUPT.set(interrupt)
+    try:
+        with _pressing(interrupt, _CLOCK.get()):
+            yield
+    finally:
+        _INTERRUPT.reset(token)
+
+
+@contextmanager
+def _pressing(interrupt: Interrupt, clock: TimeSource) -> Iterator[None]:
+    """Within the block, Ctrl-C presses ``interrupt``.
+
+    The handler of the signal is changed only in the main thread and only where it is Python's own.
+    """
     own = threading.current_thread() is threading.main_thread()
     replaced = own and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def handler(number: int, frame: FrameType | None) -> None:
-        if budget.interrupt.pressed is not None:
-            raise KeyboardInterrupt
-        budget.press()
+        interrupt.press(clock())
 
     if replaced:
         signal.signal(signal.SIGINT, handler)
     try:
-        with guarded(watch):
-            yield watch
+        yield
     finally:
         if replaced:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,7 +21,7 @@ from rannpde.errors import (
     reject,
     require,
 )
-from rannpde.pde.budget import Budget, watched
+from rannpde.pde.budget import Budget, deferred_interrupts, watched
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.discontinuities import shock_advice
 from rannpde.pde.ensembles import Ensemble
@@ -92,10 +92,11 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    # what is not finite on the way is found where results are checked: NumPy's warnings about it would only alarm
-    with np.errstate(all="ignore"), bar_shown(progress, _course(problem, tol, seconds)) as listener:
-        solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
-    return _judged(solution)
+    with deferred_interrupts():
+        # what is not finite on the way is found where results are checked: NumPy's warnings about it would only alarm
+        with np.errstate(all="ignore"), bar_shown(progress, _course(problem, tol, seconds)) as listener:
+            solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
+        return _judged(solution)
 
 
 def _course(problem: Any, tol: Any, seconds: Any) -> Course:
