@@ -7,7 +7,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.trefftz.least_squares import largest_singular_value, least_squares
-from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, trefftz_setting
+from rannpde.pde.trefftz.setting import TrefftzSetting, trefftz_setting
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.trefftz.two_level import ColumnLevels, HoleBlock, two_level_least_squares
 
@@ -118,6 +118,6 @@ def test_the_degree_of_polynomials_resolves_the_images_of_holes():
         problem = rp.Problem("laplace(u) = 0", domain, {"boundary": "u = x"})
         setting = trefftz_setting(problem)
         assert isinstance(setting, TrefftzSetting)
-        law = feature_law(problem, setting, 1e-8, TrefftzTuning())
+        law = setting.law(problem, 1e-8, TrefftzTuning())
         degrees.append(law.image_degree)
     assert degrees[0] < degrees[1] < degrees[2]

@@ -7,7 +7,7 @@ import rannpde as rp
 from rannpde.pde.trefftz.least_squares import least_squares
 from rannpde.pde.trefftz.patches import SurfacePatches
 from rannpde.pde.trefftz.rows import boundary_rows
-from rannpde.pde.trefftz.setting import feature_law, trefftz_setting
+from rannpde.pde.trefftz.setting import trefftz_setting
 from rannpde.pde.trefftz.sign_group import SignGroup
 from rannpde.pde.trefftz.single import OneNetwork
 from rannpde.pde.trefftz.tuning import TrefftzTuning
@@ -19,7 +19,7 @@ HOLE = rp.Ball((0.8, 0.4, 0.0), 0.2, name="hole")
 def law(domain, conditions, equation="laplace(u) + 4*u = 0"):
     problem = rp.Problem(equation, domain, conditions)
     setting = trefftz_setting(problem)
-    return problem, setting, feature_law(problem, setting, 1e-4, TrefftzTuning())
+    return problem, setting, setting.law(problem, 1e-4, TrefftzTuning())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 import rannpde as rp
 from draws import draws
-from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.trefftz.setting import trefftz_setting
 
 
 def quarter_ring(centre, inner, outer):
@@ -15,7 +15,7 @@ def quarter_ring(centre, inner, outer):
 
 
 def mirrors_of(problem):
-    setting = Trefftz()._setting(problem)
+    setting = trefftz_setting(problem)
     assert not isinstance(setting, str), setting
     return () if setting.unfolding is None else tuple((m.axis, m.signs) for m in setting.unfolding.group.mirrors)
 
@@ -125,7 +125,7 @@ def test_a_line_with_two_conditions_is_no_mirror():
         "end": rp.On("x=7", "u = 500"),
         "rest": rp.On(("y=7", "x=-7"), "dn(u) = 0"),
     }
-    setting = Trefftz()._setting(rp.Problem("laplace(u) = 0", box, sides))
+    setting = trefftz_setting(rp.Problem("laplace(u) = 0", box, sides))
     assert all((mirror.axis, mirror.position) != (1, 0.0) for mirror in setting.unfolding.group.mirrors)
 
 

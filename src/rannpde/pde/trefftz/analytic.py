@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.families import SINGULAR_LABEL, CanonicalFamily
 from rannpde.pde.trefftz.least_squares import PANEL
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -75,6 +75,7 @@ class PolynomialFamily(AnalyticFamily):
     """
 
     kind: ClassVar[str] = "polynomials"
+    label: ClassVar[str] = "polynomials"
     form: CanonicalForm
     centre: Array
     radius: float
@@ -129,6 +130,7 @@ class LaurentFamily(AnalyticFamily):
     """(radius/(z - centre))^n, n = 1, …, degree, about a point in a hole."""
 
     kind: ClassVar[str] = "laurent"
+    label: ClassVar[str] = SINGULAR_LABEL
     form: CanonicalForm
     centre: Array
     radius: float
@@ -157,6 +159,7 @@ class PoleFamily(AnalyticFamily):
     """Simple poles length/(z - pole) outside of the domain: dipoles; poles (K, 2), lengths (K,)."""
 
     kind: ClassVar[str] = "poles"
+    label: ClassVar[str] = "poles at corners"
     form: CanonicalForm
     poles: Array
     lengths: Array
@@ -185,6 +188,7 @@ class PowerFamily(AnalyticFamily):
     """
 
     kind: ClassVar[str] = "powers"
+    label: ClassVar[str] = "powers at corners"
     form: CanonicalForm
     corners: Array
     directions: Array
@@ -219,6 +223,7 @@ class LogarithmFamily(CanonicalFamily):
     """log(|y - c|/length) for centres c (K, 2) in holes or outside, and lengths (K,): the flux out of a hole."""
 
     kind: ClassVar[str] = "logarithms"
+    label: ClassVar[str] = "logarithms"
     form: CanonicalForm
     centres: Array
     lengths: Array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import log
@@ -20,6 +20,11 @@ class FeatureFamily(ABC):
     """Columns of features, each a solution of the homogeneous equation."""
 
     kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What reports call the features."""
 
     @property
     @abstractmethod
@@ -44,6 +49,18 @@ class FeatureFamily(ABC):
         arrays = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name != "form"}  # type: ignore[arg-type]
         return {"kind": self.kind}, {name: np.atleast_1d(a).astype(complex if a.dtype.kind == "c" else float)
                                      for name, a in arrays.items()}  # fmt: skip
+
+
+REGULAR_LABEL, SINGULAR_LABEL = "regular functions", "multipoles in holes"
+"""Labels of functions about one centre that are smooth there, and that are not."""
+
+
+def counted_features(families: Iterable[FeatureFamily]) -> str:
+    """How many features there are of each kind, in words."""
+    counts: dict[str, int] = {}
+    for one in families:
+        counts[one.label] = counts.get(one.label, 0) + one.columns
+    return ", ".join(f"{count} {label}" for label, count in counts.items())
 
 
 class CanonicalFamily(FeatureFamily):
@@ -73,6 +90,7 @@ class ExponentialFamily(FeatureFamily):
     """
 
     kind: ClassVar[str] = "exponentials"
+    label: ClassVar[str] = "exponentials"
     frequencies: Array
     offsets: Array
     origin: Array

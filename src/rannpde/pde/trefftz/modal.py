@@ -74,6 +74,11 @@ class ModalNetwork:
     def widths(self) -> tuple[int, ...]:
         return tuple(len(part.rates) for part in self.parts) or (0,)
 
+    @property
+    def contents(self) -> str:
+        """The features in words."""
+        return f"{sum(self.widths)} eigenfunctions of space with their rates in time"
+
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * self.dim)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.cylinder import bessel_i, bessel_j, bessel_k, bessel_y
-from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.families import REGULAR_LABEL, SINGULAR_LABEL, CanonicalFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 
 
@@ -32,6 +32,10 @@ class MultipoleFamily(CanonicalFamily):
     degree: int
     regular: bool
     offset: float
+
+    @property
+    def label(self) -> str:
+        return REGULAR_LABEL if self.regular else SINGULAR_LABEL
 
     @property
     def columns(self) -> int:
@@ -128,6 +132,7 @@ class AngleFamily(CanonicalFamily):
     """
 
     kind: ClassVar[str] = "angles"
+    label: ClassVar[str] = "angles at corners"
     form: CanonicalForm
     corners: Array
     directions: Array

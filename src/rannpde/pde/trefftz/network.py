@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, row_blocks
 from rannpde.network.storage import floats
-from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.families import FeatureFamily, counted_features
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.parts import ParticularPart, unpack_part
 from rannpde.pde.trefftz.symmetry import SymmetricFamily, unpack_symmetric
@@ -33,6 +33,11 @@ class TrefftzNetwork:
     def widths(self) -> tuple[int, ...]:
         """Features of each family."""
         return tuple(family.columns for family in self.families)
+
+    @property
+    def contents(self) -> str:
+        """The features in words."""
+        return counted_features(self.families)
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * self.dim)

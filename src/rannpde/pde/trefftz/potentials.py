@@ -55,6 +55,10 @@ class PotentialFamily(FeatureFamily):
     model: PotentialModel
 
     @property
+    def label(self) -> str:
+        return self.base.label
+
+    @property
     def columns(self) -> int:
         return 3 * self.base.columns
 
@@ -112,6 +116,10 @@ class GoursatFamily(FeatureFamily):
     kind: ClassVar[str] = "goursat"
     base: AnalyticFamily
     model: PotentialModel
+
+    @property
+    def label(self) -> str:
+        return self.base.label
 
     @property
     def columns(self) -> int:

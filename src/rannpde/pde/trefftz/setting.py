@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,18 +11,26 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.tolerance import PILOT_TOLERANCE
+from rannpde.pde.trefftz.adaptive import TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.bounds import BoundaryErrors, boundary_errors, has_maximum_principle
+from rannpde.pde.trefftz.drawbacks import plane_drawbacks, space_drawbacks
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialModel, potential_model
+from rannpde.pde.trefftz.result import DENSE
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.sign_group import sign_group
-from rannpde.pde.trefftz.single import FeatureLaw
+from rannpde.pde.trefftz.single import FeatureLaw, OneNetwork
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.symmetry import Unfolding, unfolded
 from rannpde.pde.trefftz.tractions import condition_without_energy
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+TYPICAL_TOLERANCE = 1e-8
+"""At which features are counted before the tolerance is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +58,58 @@ class TrefftzSetting:
         return [particulars(problem, self.equations, tol)]
 
     @property
-    def feature_boundaries(self) -> list[PlaneBoundary]:
-        """The same as a list, empty in space."""
-        return [] if self.boundary is None else [self.features_boundary]
+    def forms(self) -> list[CanonicalForm]:
+        """The canonical form of the only network."""
+        return [self.form]
+
+    def law(self, problem: Problem, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
+        """The sampling law of the features."""
+        if self.boundary is None:
+            law = space_law(problem.domain, self.terms, self.form, tol, tuning)
+            assert not isinstance(law, str)
+            return replace(law, symmetries=sign_group(self.terms, self.form, problem.vocabulary))
+        words, whole = problem.vocabulary, self.unfolding
+        if whole is None:
+            return PlaneLaw(problem.domain, self.boundary, self.form, tol, tuning, words, self.model)
+        return PlaneLaw(whole.domain, whole.boundary, self.form, tol, tuning, words, self.model, whole.group)
+
+    def suffices(self, problem: Problem, tol: float, tuning: TrefftzTuning) -> bool:
+        """Whether there is room for more features than the network begins with."""
+        return self.boundary is None or 2 * self._first_columns(problem, tol, tuning) <= tuning.columns
+
+    def _first_columns(self, problem: Problem, tol: float, tuning: TrefftzTuning) -> int:
+        """How many features it begins with."""
+        law = self.law(problem, tol, tuning)
+        return sum(family.columns for family in law.families(law.first(), np.random.default_rng(0)))
+
+    def drawbacks(self, problem: Problem, tuning: TrefftzTuning) -> tuple[str, ...]:
+        """Reasons to prefer another method."""
+        if self.boundary is None:
+            return space_drawbacks(problem, self.forms)
+        reasons = plane_drawbacks(problem, [self.features_boundary], tuning)
+        if reasons or self.suffices(problem, TYPICAL_TOLERANCE, tuning):
+            return reasons
+        columns = self._first_columns(problem, TYPICAL_TOLERANCE, tuning)
+        return (f"its holes and corners take more than {columns} features, and dense factorisations",)
+
+    def discretisation(
+        self, problem: Problem, tol: float, tuning: TrefftzTuning, parts: Sequence[Sequence[Particular]]
+    ) -> OneNetwork:
+        """The law with the particular solutions."""
+        own = tuple(one.part for one in parts[0])
+        return OneNetwork(self.law(problem, tol, tuning), self.form, own, problem.vocabulary, pinned(self.pins))
+
+    def boundary_errors(
+        self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
+    ) -> BoundaryErrors | None:
+        """What a result misses on the boundary, where the maximum principle makes it a bound."""
+        bounded = self.boundary is not None and self.model is None and has_maximum_principle(problem, self.form)
+        if not bounded:
+            return None
+        network, count = result.network, max(2 * result.best.rows, DENSE)
+        assert isinstance(network, TrefftzNetwork)
+        assert self.boundary is not None
+        return boundary_errors(problem, network, self.boundary, self.form, parts[0][0], count)
 
 
 def outside_the_method(problem: Problem) -> list[str]:
@@ -106,18 +164,6 @@ def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
     words = problem.vocabulary
     mirrored = unfolded(problem.domain, boundary, form, problem.fields, words, model) if sourceless else None
     return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins, mirrored)
-
-
-def feature_law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
-    """The sampling law of the features of one network."""
-    if setting.boundary is None:
-        law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
-        assert not isinstance(law, str)
-        return replace(law, symmetries=sign_group(setting.terms, setting.form, problem.vocabulary))
-    words, model, whole = problem.vocabulary, setting.model, setting.unfolding
-    if whole is None:
-        return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, words, model)
-    return PlaneLaw(whole.domain, whole.boundary, setting.form, tol, tuning, words, model, whole.group)
 
 
 def is_pin(problem: Problem, term: Term) -> bool:

@@ -33,6 +33,10 @@ class SourceFamily(CanonicalFamily):
     moments: Array
 
     @property
+    def label(self) -> str:
+        return "poles at corners" if len(self.moments) > 1 else "sources outside"
+
+    @property
     def columns(self) -> int:
         return len(self.sources) * len(self.moments)
 

@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix, identity
 
 from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
-from rannpde.pde.trefftz.families import CanonicalFamily
+from rannpde.pde.trefftz.families import REGULAR_LABEL, SINGULAR_LABEL, CanonicalFamily
 from rannpde.pde.trefftz.multipoles import ladder
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -88,6 +88,10 @@ class SphericalFamily(CanonicalFamily):
     radius: float
     degree: int
     regular: bool
+
+    @property
+    def label(self) -> str:
+        return REGULAR_LABEL if self.regular else SINGULAR_LABEL
 
     @property
     def columns(self) -> int:

@@ -96,6 +96,10 @@ class SymmetricFamily(FeatureFamily):
         return cls(base, group, np.sort(order[:rank]))
 
     @property
+    def label(self) -> str:
+        return self.base.label
+
+    @property
     def columns(self) -> int:
         return len(self.chosen)
 

@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
 from rannpde.pde.trefftz.cells.slabs import SlabArrangement
+from rannpde.pde.trefftz.families import counted_features
 from rannpde.pde.trefftz.network import TrefftzNetwork
 
 
@@ -29,6 +30,12 @@ class CellsNetwork:
     def widths(self) -> tuple[int, ...]:
         """Features of each cell."""
         return tuple(sum(one.widths) for one in self.networks)
+
+    @property
+    def contents(self) -> str:
+        """The features in words."""
+        families = [family for one in self.networks for family in one.families]
+        return f"{counted_features(families)}, in {len(self.networks)} cells"
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * self.dim)

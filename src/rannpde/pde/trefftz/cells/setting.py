@@ -11,13 +11,15 @@ from rannpde.arrays import Array
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
+from rannpde.pde.trefftz.adaptive import TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.bounds import BoundaryErrors
 from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
 from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.partition import CellBoundary, cell_boundaries
 from rannpde.pde.trefftz.cells.slab_setting import SlabSetting, slab_setting
-from rannpde.pde.trefftz.geometry import PlaneBoundary
+from rannpde.pde.trefftz.drawbacks import plane_drawbacks
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
 from rannpde.pde.trefftz.particular import Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialModel
@@ -45,11 +47,6 @@ class CellsSetting:
         return [one.boundary.segments[0].form for one in self.boundaries]
 
     @property
-    def feature_boundaries(self) -> list[PlaneBoundary]:
-        """The boundaries that features are chosen for."""
-        return [one.boundary for one in self.boundaries]
-
-    @property
     def crossings(self) -> bool:
         """Whether interfaces between materials meet, or turn, inside of the domain."""
         for one in self.boundaries:
@@ -59,6 +56,19 @@ class CellsSetting:
             if inner:
                 return True
         return False
+
+    def drawbacks(self, problem: Problem, tuning: TrefftzTuning) -> tuple[str, ...]:
+        """Reasons to prefer another method."""
+        reasons = plane_drawbacks(problem, [one.boundary for one in self.boundaries], tuning)
+        if reasons or not self.crossings:
+            return reasons
+        return ("interfaces meet inside of the domain, where the weak form resolves what is singular",)
+
+    def boundary_errors(
+        self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
+    ) -> BoundaryErrors | None:
+        """None: faces are not where the maximum principle holds."""
+        return None
 
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
         """Particular solutions of all fields in each cell; NoParticular where there are none."""

@@ -14,11 +14,13 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.trefftz.adaptive import TrefftzResult
+from rannpde.pde.trefftz.bounds import BoundaryErrors
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.cells.slabs import Slab, SlabArrangement, plane_across, slabs_of
+from rannpde.pde.trefftz.drawbacks import space_drawbacks
 from rannpde.pde.trefftz.families import FeatureFamily
-from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.least_squares import ColumnGains
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
@@ -63,10 +65,17 @@ class SlabSetting:
         distance, and no feature is."""
         return self.fluxes and any(slab.meets_obliquely for slab in self.slabs)
 
-    @property
-    def feature_boundaries(self) -> list[PlaneBoundary]:
-        """None: they are curves in the plane."""
-        return []
+    def drawbacks(self, problem: Problem, tuning: TrefftzTuning) -> tuple[str, ...]:
+        """Reasons to prefer another method."""
+        if self.singular:
+            return ("fluxes jump at planes that meet the boundary at an angle, and no feature is singular there",)
+        return space_drawbacks(problem, self.forms)
+
+    def boundary_errors(
+        self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
+    ) -> BoundaryErrors | None:
+        """None: faces are not where the maximum principle holds."""
+        return None
 
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
         """Particular solutions in each slab, of one function on the bounding box where its sides are homogeneous."""

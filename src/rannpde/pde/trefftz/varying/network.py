@@ -34,6 +34,14 @@ class VaryingNetwork:
         return (self._square.solutions,) * len(self.mesh)
 
     @property
+    def contents(self) -> str:
+        """The features in words."""
+        return (
+            f"{sum(self.widths)} local solutions with the coefficients that vary, among polynomials of degree "
+            f"{self.degree} in {len(self.mesh)} cells"
+        )
+
+    @property
     def _square(self) -> SquarePolynomials:
         return square_polynomials(self.degree)
 
