@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
-from rannpde.threads import one_thread
+from rannpde.threads import one_core, one_thread, openmp_threads
 
 
 def blas_threads() -> set[int]:
@@ -42,7 +42,7 @@ def test_solves_in_threads_leave_the_threads_as_they_were():
 def test_a_task_has_one_core_whatever_the_process_loads_first():
     """A worker whose first task needs no transform: those of the next have one thread too, and so the same bits."""
     code = (
-        "from rannpde.cluster import one_core\n"
+        "from rannpde.threads import one_core\n"
         "with one_core(): pass\n"
         "import finufft\n"
         "from threadpoolctl import threadpool_info\n"
@@ -50,3 +50,11 @@ def test_a_task_has_one_core_whatever_the_process_loads_first():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "{1}"
+
+
+def test_a_task_on_one_core_asks_openmp_for_one_thread():
+    """finufft counts cores itself where it is asked for as many threads as there are."""
+    assert openmp_threads() == 0
+    with one_core():
+        assert openmp_threads() == 1
+    assert openmp_threads() == 0

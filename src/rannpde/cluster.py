@@ -19,7 +19,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
-from rannpde.threads import one_thread, threaded_libraries
+from rannpde.threads import one_core
 
 EXTRA = "pip install 'rannpde[distributed]'"
 POLL_SECONDS = 0.2
@@ -83,25 +83,6 @@ def connect(address: str) -> Any:
             f"scheduler {address} does not answer ({_first_line(error)}); start one with 'dask scheduler' and workers "
             "with 'dask worker ADDRESS', and give the address that the scheduler prints, like tcp://host:8786"
         ) from None
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """A task has one core: BLAS, OpenMP and numba with one thread within the block.
-
-    Workers run as many tasks at once as they have threads, so that more would only wait for each other; and sums are
-    rounded alike on every worker.
-    """
-    import numba  # heavy: only tasks need it
-
-    before = numba.get_num_threads()
-    # the numbers of OpenMP and numba belong to the thread that asks, that of BLAS to the process
-    with one_thread(), threaded_libraries().limit(limits=1, user_api="openmp"):
-        numba.set_num_threads(1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 def map_rows(

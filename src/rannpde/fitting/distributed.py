@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.cluster import Blocks, Counter, compute, new_topic, one_core, shown_progress, tell
+from rannpde.cluster import Blocks, Counter, compute, new_topic, shown_progress, tell
 from rannpde.errors import InputError, require
 from rannpde.fitting.fit import (
     Chunk,
@@ -32,6 +32,7 @@ from rannpde.fitting.lazy import LazyBlock, lazy_blocks, neighbours
 from rannpde.fitting.normal import NotPositiveDefinite
 from rannpde.fitting.parts import Part, same_outputs
 from rannpde.fitting.path import Fitted
+from rannpde.threads import one_core
 
 Listener = Callable[[Blocks], None]
 

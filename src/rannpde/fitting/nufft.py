@@ -10,7 +10,6 @@ and the right-hand side is another with the values as strengths at w_i. The cost
 
 from __future__ import annotations
 
-import os
 from math import isqrt, log2, pi, prod
 
 import finufft
@@ -18,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
-from rannpde.threads import LOADING_PROCESS
+from rannpde.threads import openmp_threads
 
 NUFFT_TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
@@ -145,7 +144,6 @@ def _real_sums(axes: list[Array], strengths: Array, targets: Array) -> Array:
 def _transform(axes: list[Array], strengths: Array, targets: Array) -> Array:
     """Σ_m strengths_m e^{i targets·x_m} at every column of targets."""
     call = (finufft.nufft1d3, finufft.nufft2d3, finufft.nufft3d3)[len(axes) - 1]
-    threads = 1 if os.getpid() != LOADING_PROCESS else 0  # 0: as many as OpenMP gives
     columns = (np.ascontiguousarray(t) for t in targets)
-    sums: Array = call(*axes, strengths, *columns, eps=NUFFT_TOLERANCE, isign=1, nthreads=threads)
+    sums: Array = call(*axes, strengths, *columns, eps=NUFFT_TOLERANCE, isign=1, nthreads=openmp_threads())
     return sums

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Rng
-from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
+from rannpde.cluster import call_all, current_client, new_topic, tell
 from rannpde.domains import SpaceTime
 from rannpde.errors import (
     is_real,
@@ -40,6 +40,7 @@ from rannpde.pde.selection import Method, chosen_method, guarded_solution, solve
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.weak.method import WeakCells
 from rannpde.progress import Asked, Course, bar_shown
+from rannpde.threads import one_core
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""

@@ -25,13 +25,14 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from rannpde.cluster import cluster_errors, connect, killed, one_core
+from rannpde.cluster import cluster_errors, connect, killed
 from rannpde.errors import InputError, positive_integer
 from rannpde.studies.cell import StudyCell
 from rannpde.studies.run.cell import Result, run_cell
 from rannpde.studies.run.environment import facts, limit_threads, limited_threads
 from rannpde.studies.run.fit import warm_up
 from rannpde.studies.run.records import Records
+from rannpde.threads import one_core
 
 
 @dataclass(frozen=True)
