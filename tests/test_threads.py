@@ -1,5 +1,6 @@
 """The limit of BLAS threads: held together, given back by the last one."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -58,3 +59,24 @@ def test_a_task_on_one_core_asks_openmp_for_one_thread():
     with one_core():
         assert openmp_threads() == 1
     assert openmp_threads() == 0
+
+
+def test_the_bits_of_a_transform_on_one_core_do_not_hang_on_the_environment():
+    """Dask's workers are told OMP_NUM_THREADS=1 when they start, and the process that waits for them is not."""
+    code = (
+        "import hashlib, numpy as np, rannpde as rp\n"
+        "from rannpde.threads import one_core\n"
+        "points = np.random.default_rng(0).uniform(-1, 1, (6000, 2))\n"
+        "features = rp.FourierFeatures.sample(width=40, dim=2, scale=3.0, rng=0)\n"
+        "with one_core():\n"
+        "    network = rp.fit(features, points, points[:, 0] * points[:, 1], method='nufft', penalty=1e-4)\n"
+        "print(hashlib.sha256(network.coefficients.tobytes()).hexdigest())"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": count}, capture_output=True, text=True,
+            check=True,
+        ).stdout
+        for count in ("1", "2")
+    }  # fmt: skip
+    assert len(told) == 1
