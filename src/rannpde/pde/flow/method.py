@@ -30,7 +30,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.fluxes import FluxRecord
 from rannpde.pde.weak.history import WeakIteration
-from rannpde.pde.weak.method import LOSS_POINTS
+from rannpde.pde.weak.run import LOSS_POINTS
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.threads import one_thread
 

@@ -7,19 +7,19 @@ from math import sqrt
 
 import numpy as np
 
-from rannpde.checkpoints import checkpoint
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, OutOfBudget
+from rannpde.pde.adaptivity.loop import AdaptiveRecord
 from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
-from rannpde.pde.weak.dual_weighted import GoalDiscretisation, GoalState, WeightedOutput
+from rannpde.pde.weak.dual_weighted import GoalDiscretisation, GoalState
 from rannpde.pde.weak.form import weak_formulation
+from rannpde.pde.weak.formulations import StateRecord, StationaryFormulation
 from rannpde.pde.weak.functionals import weightable_outputs
 from rannpde.pde.weak.history import WeakIteration
 from rannpde.pde.weak.method import WeakCells
+from rannpde.pde.weak.run import WeakRun
 from rannpde.pde.weak.solver import WeakDiscretisation
-from rannpde.pde.weak.state import WeakState
 from rannpde.threads import one_thread
 
 
@@ -37,39 +37,29 @@ def solve_outputs(
     """
     outputs = weightable_outputs(problem)
 
-    def check_budget() -> None:
-        checkpoint()
-        if monitor.exhausted and iterations:
-            raise OutOfBudget
-
-    iterations: list[WeakIteration] = []
+    run = WeakRun(problem, method.settings, monitor, method.name, why, goal_oriented=True)
     form = weak_formulation(problem)
     field_tol = sqrt(min(goals.values()))  # functionals converge twice as fast as fields in the energy
-    weak = WeakDiscretisation(form, field_tol, method.settings, rng, check_budget, method.degree)
+    weak = WeakDiscretisation(form, field_tol, method.settings, rng, run.check_budget, method.degree)
     goal = GoalDiscretisation(weak, tuple(outputs.values()), goals)
     estimates: dict[int, float] = {}
-    weighted: list[tuple[WeakState, Mapping[str, WeightedOutput]]] = []
 
     def tell(now: GoalState, excess: float, seconds: float) -> WeakIteration:
         state = now.state
         estimates[id(state)] = goal.field_estimate
-        weighted.append((state, now.outputs))
-        iterations.append(
-            WeakIteration(state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
-                          float(goal.field_estimate), monitor.elapsed)
-        )  # fmt: skip
-        monitor.tell(len(iterations), 1, width=state.unknowns, estimate=excess, counted="unknowns")
-        return iterations[-1]
+        run.told(state, float(goal.field_estimate))
+        run.records.append((state, StateRecord(weighted=now.outputs)))
+        monitor.tell(len(run.iterations), 1, width=state.unknowns, estimate=excess, counted="unknowns")
+        return run.iterations[-1]
 
-    loop = AdaptiveLoop(theta=method.settings.theta, patience=method.settings.patience)
     record: AdaptiveRecord[GoalState, WeakIteration] = AdaptiveRecord()
     with one_thread(problem.domain.dim < 3):
         try:
-            outcome = loop.run(goal, weak.first(), 1.0, lambda: monitor.ended, tell, record=record)
+            outcome = run.loop.run(goal, weak.first(), 1.0, lambda: monitor.ended, tell, record=record)
         except KeyboardInterrupt:
             if record.best is None:
                 raise
             outcome = record.result(Status.INTERRUPTED)
     state = outcome.best.state
     plain = AdaptiveResult(state, outcome.iterations, estimates[id(state)], outcome.status, outcome.detail)
-    return method.solution(problem, form, weak, plain, iterations, [], weighted, monitor, why)
+    return run.solution(StationaryFormulation(weak), plain)

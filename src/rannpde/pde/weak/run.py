@@ -1,0 +1,158 @@
+"""A solve of the weak form: the adaptive loop over a formulation, its records, and the solution that comes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rannpde.checkpoints import checkpoint
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.weak.bounds import EnergyBound
+from rannpde.pde.weak.dual_weighted import bounded_outputs
+from rannpde.pde.weak.fluxes import bounded_fluxes
+from rannpde.pde.weak.formulations import StateRecord, WeakFormulation
+from rannpde.pde.weak.history import WeakHistory, WeakIteration
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.threads import one_thread
+
+LOSS_POINTS = 2000
+"""Points for the mean squares of residuals, which are only reported."""
+CALIBRATED = 3
+"""Solutions from which on the constant of dual-weighted residuals is known well enough to do without a second solve."""
+
+
+@dataclass(eq=False)
+class WeakRun:
+    """One solve of a problem, by a method of that name.
+
+    records : each state with what is kept of it
+    goal_oriented : whether meshes were refined for the outputs of the problem
+    """
+
+    problem: Problem
+    settings: WeakSettings
+    monitor: Monitor
+    name: str
+    why: str
+    goal_oriented: bool = False
+    iterations: list[WeakIteration] = field(default_factory=list)
+    records: list[tuple[Any, StateRecord]] = field(default_factory=list)
+
+    def check_budget(self) -> None:
+        """OutOfBudget where the time is used up and there is a solution."""
+        checkpoint()
+        if self.monitor.exhausted and self.iterations:
+            raise OutOfBudget
+
+    @property
+    def loop(self) -> AdaptiveLoop:
+        return AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
+
+    def solve(self, formulation: WeakFormulation, tol: float) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found."""
+        discretisation = formulation.discretisation
+
+        def over() -> Status | None:
+            return Status.NEWTON if formulation.failure is not None else self.monitor.ended
+
+        def tell(state: Any, estimate: float, seconds: float) -> WeakIteration:
+            self.told(state, float(estimate), discretisation.newton_steps)
+            self.records.append((state, formulation.record(state)))
+            self.monitor.tell(len(self.iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+            return self.iterations[-1]
+
+        outcome: AdaptiveResult[Any, WeakIteration]
+        with one_thread(self.problem.domain.dim < 3):
+            try:
+                outcome = self.loop.run(discretisation, discretisation.first(), tol, over, tell)
+            except KeyboardInterrupt:
+                if discretisation.last is None:
+                    raise
+                known = self.iterations[-1].estimate if self.iterations else np.inf
+                outcome = AdaptiveResult(discretisation.last, tuple(self.iterations), known, Status.INTERRUPTED)
+                return self.solution(formulation, outcome, Status.INTERRUPTED)
+        return self.solution(formulation, outcome)
+
+    def told(self, state: Any, estimate: float, newton_steps: int = 0) -> None:
+        """Record an iteration."""
+        self.iterations.append(
+            WeakIteration(
+                state.mesh.count, state.degree, state.unknowns, state.relative_indicator, estimate,
+                self.monitor.elapsed, newton_steps,
+            )
+        )  # fmt: skip
+
+    def solution(
+        self, formulation: WeakFormulation, outcome: AdaptiveResult[Any, WeakIteration], ended: Status | None = None
+    ) -> Solution:
+        """What comes back: the best state of a loop, how it ended, and what it left of the equations."""
+        problem, state = self.problem, outcome.best
+        bound = formulation.bound(state)
+        fluxes, weighted = self._until(state, "fluxes"), self._until(state, "weighted")
+        if formulation.failure is not None or (len(weighted) < CALIBRATED and not self.goal_oriented):
+            weighted = []
+        status, detail = self._verdict(formulation, outcome, bound)
+        network = state.function
+        few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
+        sample = problem.domain.sample(few, rng=11)
+        losses = mean_squares(problem, network, sample) if self.monitor.residuals else {}
+        measures = dict.fromkeys(losses, problem.domain.measure)
+        for term in problem.constraints if self.monitor.residuals else ():
+            assert term.region is not None
+            points = term.region.sample(few // 10, rng=11)
+            square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
+            losses[term.name] = max(square, losses.get(term.name, 0.0))
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
+        if state.trajectory:
+            label += f", {state.steps} steps in time"
+        return Solution(
+            problem=problem, fields=problem.fields, function=network, status=ended or status, detail=detail,
+            estimate=outcome.estimate, losses=losses,
+            held_out=held_out_residual(problem, network) if self.monitor.residuals else {},
+            integrals={name: loss * measures[name] for name, loss in losses.items()},
+            history=WeakHistory(
+                tuple(self.iterations), formulation.sentences, bound.relative if bound else None,
+                bounded_fluxes(fluxes, self.settings.trust), bounded_outputs(weighted, self.settings.trust),
+            ),
+            method=Choice(self.name, label, self.why),
+            seconds=self.monitor.elapsed,
+        )  # fmt: skip
+
+    def _until(self, state: Any, part: str) -> list[Any]:
+        """One part of the records of all states up to this one, where they have it."""
+        having = [(one, getattr(record, part)) for one, record in self.records if getattr(record, part) is not None]
+        ends = [number for number, (one, _) in enumerate(having, start=1) if one is state]
+        return [value for _, value in having[: max(ends, default=0)]]
+
+    def _verdict(
+        self, formulation: WeakFormulation, outcome: AdaptiveResult[Any, WeakIteration], bound: EnergyBound | None
+    ) -> tuple[Status, str]:
+        """How it ended, and a sentence where that needs one."""
+        left = outcome.best.relative_indicator
+        left = min(left, bound.relative) if bound else left
+        if formulation.failure is not None:
+            return Status.NEWTON, formulation.failure
+        if formulation.free is not None:
+            return Status.UNDETERMINED, (
+                f"the equations and conditions leave {formulation.free} free; add a condition that fixes it "
+                "(what comes back has the mean zero there)"
+            )
+        if outcome.status is Status.CONVERGED:
+            if left > self.settings.residual_limit:
+                return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+            agreed = "two solutions of different resolution agree to the tolerance"
+            energy = ""
+            if bound:
+                energy = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
+            return Status.CONVERGED, agreed + energy
+        if outcome.status.by_caller:
+            return outcome.status, ""
+        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}{formulation.rounding}"
