@@ -168,6 +168,23 @@ def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, flo
     return {name: float(np.mean(residual**2)) for name, residual in residuals.items()}
 
 
+def sampled_losses(problem: Problem, state: State, count: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return by name the mean squares of the residuals of all terms, of several terms of one name the largest, and the
+    measures of their regions.
+
+    count : points inside; a tenth as many for each condition
+    """
+    losses = mean_squares(problem, state, problem.domain.sample(count, rng=11))
+    measures = dict.fromkeys(losses, problem.domain.measure)
+    for term in problem.constraints:
+        if term.region is not None:
+            points = term.region.sample(count // 10, rng=11)
+            square = root_mean_square(term_residual(term, state, problem.vocabulary, points)) ** 2
+            losses[term.name] = max(square, losses.get(term.name, 0.0))
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+    return losses, measures
+
+
 def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
     """Return by name the relative residual of every term on held-out points: see ``held_out_residuals``."""
     return held_out_residuals(problem, state, rng, count)[1]

@@ -24,7 +24,7 @@ from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
+from rannpde.pde.residual import held_out_residual, sampled_losses
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.tolerance import MUCH_SMALLER
@@ -185,15 +185,7 @@ class Flow:
             status, detail = ended, reason
         network = state.network
         few = LOSS_POINTS // 5 if state.series else LOSS_POINTS  # each is a step and a cell
-        losses = mean_squares(problem, network, problem.domain.sample(few, rng=11))
-        measures = dict.fromkeys(losses, problem.domain.measure)
-        for term in problem.constraints:
-            if term.region is None:
-                continue
-            points = term.region.sample(few // 10, rng=11)
-            square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
-            losses[term.name] = max(square, losses.get(term.name, 0.0))
-            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        losses, measures = sampled_losses(problem, network, few)
         label = f"{state.local.mesh.count} cells of degree {state.local.layer.degree} with divergence-free velocities"
         if state.series:
             label += f", {discretisation.newton_steps} steps in time"

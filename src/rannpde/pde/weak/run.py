@@ -12,7 +12,7 @@ from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
 from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
+from rannpde.pde.residual import held_out_residual, sampled_losses
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.weak.bounds import EnergyBound
 from rannpde.pde.weak.dual_weighted import bounded_outputs
@@ -101,22 +101,15 @@ class WeakRun:
         status, detail = self._verdict(formulation, outcome, bound)
         network = state.function
         few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
-        sample = problem.domain.sample(few, rng=11)
-        losses = mean_squares(problem, network, sample) if self.monitor.residuals else {}
-        measures = dict.fromkeys(losses, problem.domain.measure)
-        for term in problem.constraints if self.monitor.residuals else ():
-            assert term.region is not None
-            points = term.region.sample(few // 10, rng=11)
-            square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
-            losses[term.name] = max(square, losses.get(term.name, 0.0))
-            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        told = self.monitor.residuals
+        losses, measures = sampled_losses(problem, network, few) if told else ({}, {})
         label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
         if state.trajectory:
             label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=ended or status, detail=detail,
             estimate=outcome.estimate, losses=losses,
-            held_out=held_out_residual(problem, network) if self.monitor.residuals else {},
+            held_out=held_out_residual(problem, network) if told else {},
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=WeakHistory(
                 tuple(self.iterations), formulation.sentences, bound.relative if bound else None,
