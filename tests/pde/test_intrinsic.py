@@ -192,3 +192,23 @@ def test_outflow_at_both_ends_of_a_box_is_right_or_undetermined(eps, wall, tol, 
     rounding = np.finfo(float).eps * np.exp(0.5 / eps)  # as barriers amplify it: between both, either is right
     assert solution.converged or not (eps > 0.03 or wall == "values")
     assert not solution.converged or rounding < tol or wall == "values"
+
+
+@pytest.mark.parametrize("value", ["1e12", "1e30", "-1e12"])
+@pytest.mark.parametrize("term", ["exp(exp(u))", "sinh(u)", "cosh(exp(u))", "exp(-exp(u))"])
+@pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
+def test_numbers_beyond_all_bounds_in_initial_values_are_no_work_for_sympy(term, value):
+    """SymPy computes the exponential of a number with as many bits as that number has, or runs out of memory."""
+    conditions = {"start": rp.On("t=0", f"u = {value}"), "ends": rp.On("boundary", f"u = {value}")}
+    for equation, domain in (
+        (f"u_t = u_xx + {term}", rp.SpaceTime(t=(0, 1), x=(0, 1))),
+        (f"u_t = {term}", rp.Interval(0, 1, name="t")),
+    ):
+        given = conditions if isinstance(domain, rp.SpaceTime) else {"start": conditions["start"]}
+        try:
+            solution = rp.solve(rp.Problem(equation, domain, given), tol=1e-3, seconds=2)
+        except rp.InputError as error:
+            assert "not finite" in str(error)  # noqa: PT017
+        else:
+            assert term.startswith("exp(-") or value.startswith("-")
+            assert solution.fields == ("u",)

@@ -17,6 +17,7 @@ from rannpde.errors import InputError
 from rannpde.pde import budget as budgets
 from rannpde.pde.budget import Budget, Watch, deferred_interrupts, timed_by, watched
 from rannpde.pde.cells.constraints import continuity
+from rannpde.pde.lines.features.basis import SVD_FLOPS, leading_svd
 from rannpde.pde.memory import MEMORY_SHARE, default_memory
 from rannpde.pde.monitor import Monitor, Status
 
@@ -314,6 +315,30 @@ def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch):
         assert affordable(0.1, "qr") == pytest.approx(1e9)
         with pytest.raises(Ended), factorising("qr", 5e10):
             raise AssertionError("it was begun")
+
+
+@pytest.mark.parametrize("decaying", [True, False])
+def test_a_full_decomposition_is_predicted_apart_from_the_search_for_a_range(decaying):
+    """Random combinations of the columns suffice where singular values decay. Where they do not, the whole matrix is
+    decomposed after that, which takes several times as long: predicted by the speed of the other, it ended far too
+    late."""
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** -np.arange(0, 60, 0.3) if decaying else np.ones(200)
+    matrix = np.linalg.qr(rng.normal(size=(400, 200)))[0] * sizes @ np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    begun = []
+
+    class Recorded(Watch):
+        def begin(self, flops, kind):
+            begun.append((kind, flops))
+
+    with guarded(Recorded(Budget(seconds=100.0))):
+        left, singular, right = leading_svd(matrix.copy())
+    assert np.abs((left * singular) @ right - matrix).max() < 1e-13
+    (first, search), (second, decomposition) = begun
+    assert (first, second) == ("range", "svd")
+    whole = (SVD_FLOPS[0] * 400 + SVD_FLOPS[1] * 200) * 200**2
+    assert decomposition < whole / 3 if decaying else decomposition == whole
+    assert 0 < search < whole
 
 
 def test_memory_is_asked_only_below_a_solve():

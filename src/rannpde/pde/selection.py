@@ -117,7 +117,7 @@ def guarded_solution(run: Callable[[Monitor], Solution], monitor: Monitor) -> So
             if kept is None and status is Status.INTERRUPTED:
                 raise KeyboardInterrupt from None
             return kept
-        except (np.linalg.LinAlgError, ArithmeticError) as error:
+        except (np.linalg.LinAlgError, ArithmeticError, MemoryError) as error:
             with guarded(None):
                 kept = None if own.kept.make is None else own.kept.make(Status.NEWTON, f"a computation failed: {error}")
             if kept is None:

@@ -169,10 +169,13 @@ def _check_start(problem: Problem) -> None:
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     for term in problem.interior:
         expression = term.expression
-        given = {symbol: values[jet] for symbol, jet in expression.symbols.items() if jet in values}
-        for part in _parts_of(expression.formula, {*known, *given}):
-            if part.free_symbols & set(given):
-                value = evaluate([part.xreplace(given)], known, problem.functions)[0]
+        given = [(symbol, jet) for symbol, jet in expression.symbols.items() if jet in values]
+        # numbers, not formulas, are put in: SymPy computes exp(exp(1e12)) with as many bits as it has
+        here = evaluate([values[jet] for _, jet in given], known, problem.functions)
+        begun = dict(zip((symbol for symbol, _ in given), here, strict=True))
+        for part in _parts_of(expression.formula, {*known, *begun}):
+            if part.free_symbols & set(begun):
+                value = evaluate([part], known | begun, problem.functions)[0]
                 _require_finite(value, points, part, f"in {term.name!r}, at the initial values,", problem)
 
 

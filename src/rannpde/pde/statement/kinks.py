@@ -12,7 +12,9 @@ g = 0, as in (max(u, 0)²)'', and refuses the statement otherwise.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import log
 from typing import Any
 
 import sympy
@@ -63,6 +65,10 @@ class Absolute(Kinked):
         return Sign(self.args[0])
 
 
+MOST_EXPONENT = log(sys.float_info.max)
+"""Number beyond which e to its power is no floating-point number; SymPy would compute with as many bits as it has."""
+
+
 class Exponential(Real):
     """e^g, left alone: SymPy's own takes exp(1e4 x - 1e4) for exp(-1e4) exp(1e4 x), zero times infinity in floats."""
 
@@ -71,7 +77,11 @@ class Exponential(Real):
 
     @classmethod
     def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
-        return sympy.exp(g) if g.is_Number else None
+        if not g.is_Number:
+            return None
+        if g.is_finite and abs(g) > MOST_EXPONENT:
+            return sympy.oo if g > 0 else sympy.Integer(0)
+        return sympy.exp(g)
 
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         return self

@@ -85,7 +85,8 @@ class TrefftzTask:
             measures[term.name] = before + share
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-            estimate=np.inf if status is Status.UNDETERMINED else result.best.estimate, held_out=held_out, losses=losses,
+            estimate=np.inf if status is Status.UNDETERMINED else result.best.estimate,
+            held_out=held_out, losses=losses,
             integrals={key: loss * measures[key] for key, loss in losses.items()},
             history=TrefftzHistory(result.iterations, features, bound if boundary is None else boundary.bound),
             method=Choice(self.name, f"features that satisfy the equation: {features}", self.why),
