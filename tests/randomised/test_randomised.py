@@ -36,6 +36,11 @@ def test_a_user_problem_is_solved_or_honestly_not(seed):
     assert result.outcome == SOLVED, result
 
 
+def test_a_form_that_is_not_positive_has_an_energy_to_compare_with():
+    """Its flux condition is no traction: the energy of the solution was negative, and all that is left was above it."""
+    assert classify(user_problem(50966), SECONDS).outcome == SOLVED
+
+
 @pytest.mark.parametrize("seed", range(100, 100 + draws(2, 5)))
 def test_a_problem_of_the_wider_generator_is_no_defect(seed):
     result = classify(wider_problem(seed), SECONDS)

@@ -273,8 +273,9 @@ class WeakDiscretisation:
             squares += left**2 / np.maximum(own[:, k], 1e-300)
         # a residual without low degrees weighs, in the dual norm of the energy, by the shortest length of its cell
         lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
-        energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, diffusion, slopes, optimize=True)
-        return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
+        # where natural conditions are no tractions, mixed derivatives are split such that the form need not be positive
+        density = np.abs(np.einsum("mki,mkfij,mfj->m", slopes, diffusion, slopes, optimize=True))
+        return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(weights @ density)
 
     def diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
         """The diffusion (M, K, F, d, d) at points, of a non-linear problem at the state there."""
