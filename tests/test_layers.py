@@ -86,6 +86,7 @@ BELOW_IN_PDE = {
     "equilibria": STATED | {"initial"},
     "singular_points": STATED | {"initial"},
     "gauss_newton": {"monitor"},
+    "newton": set(),
     "collocation": STATED | {"adaptivity", "gauss_newton", "monitor", "solution", "start", "forward_model"},
     "polynomials": STATED | {"gauss_newton", "monitor", "solution", "forward_model"},
     "cells": STATED
@@ -104,10 +105,11 @@ BELOW_IN_PDE = {
         "forward_model",
     },
     "lines": STATED | {"adaptivity", "discontinuities", "monitor", "solution", "time", "forward_model"},
-    "trefftz": STATED | {"adaptivity", "budget", "intrinsic", "monitor", "solution", "start", "forward_model"},
+    "trefftz": STATED
+    | {"adaptivity", "budget", "intrinsic", "monitor", "newton", "solution", "start", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
-    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
-    "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
+    "weak": STATED | {"monitor", "newton", "solution", "cells", "adaptivity", "time", "forward_model"},
+    "flow": STATED | {"monitor", "newton", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},

@@ -179,7 +179,7 @@ def test_continuation_reaches_what_newton_reaches():
         local = discretised(cavity(200), 5, 0.5)
     system, newton = FlowSystem(local), FlowNewton(1e-10, WeakSettings())
     direct, steps = newton.solve(system, None)
-    shared, more = newton._continued(system, 0)
+    shared, more = newton.continued(system)
     assert 2 < steps < more
     assert flow_distance(local, shared, direct) < 1e-8
 

@@ -7,8 +7,9 @@ iterations sufficed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,21 +17,20 @@ from rannpde.arrays import Array
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowState
+from rannpde.pde.newton import NewtonFailure, NewtonIteration
 from rannpde.pde.weak.settings import WeakSettings
 
 
-class FlowFailure(Exception):
-    """Newton's method did not converge: the share of inertia up to which it did, the state there, the steps taken."""
+@dataclass(frozen=True)
+class FlowStep:
+    """From a flow to the next one; size : their relative distance."""
 
-    def __init__(self, share: float, state: FlowState, steps: int) -> None:
-        super().__init__(share)
-        self.share, self.state, self.steps = share, state, steps
+    aim: FlowState
+    size: float
 
-    def __str__(self) -> str:
-        return (
-            f"Newton's method found flows up to {self.share:.1%} of the Reynolds number, and none beyond: what comes "
-            "back belongs to that share"
-        )
+    def accepted(self, before: Sequence[float]) -> FlowState | None:
+        """The next flow, unless steps have become longer; the first one may be short by chance."""
+        return self.aim if len(before) < 2 or self.size < before[-1] else None
 
 
 @dataclass(frozen=True)
@@ -41,52 +41,36 @@ class FlowNewton:
     settings: WeakSettings
 
     def solve(self, system: FlowSystem, known: Callable[[Array], Array] | None) -> tuple[FlowState, int]:
-        """The flow and the number of steps; known : velocities (M, 2) at points on another mesh, or None."""
-        local = system.local
-        if local.form.linear:
+        """The flow and the number of steps, NewtonFailure where there is none; known : velocities (M, 2) at points on
+        another mesh, or None."""
+        if system.local.form.linear:
             return system.solve(system.rest()), 0
-        state, done = projected(system, known) if known is not None else system.at(0.0).solve(system.rest()), 0
-        flow, steps, converged = self._iterated(system, state)
-        if converged:
-            return flow, steps
-        return self._continued(system, done + steps)
+        start = projected(system, known) if known is not None else creeping(system)
+        try:
+            return self._iteration.run(partial(flow_step, system), start)
+        except NewtonFailure as failure:
+            steps = failure.steps
+        return self.continued(system, steps)
 
-    def _continued(self, system: FlowSystem, steps: int) -> tuple[FlowState, int]:
-        share, step = 0.0, 0.5
-        state = system.at(0.0).solve(system.rest())
-        while share < 1:
-            if step < self.settings.least_load:
-                raise FlowFailure(share, state, steps)
-            aim = min(share + step, 1.0)
-            flow, count, converged = self._iterated(system.at(aim), state)
-            steps += count
-            if converged:
-                state, share = flow, aim
-                step *= 2 if count <= self.settings.few_steps else 1
-            else:
-                step /= 2
-        return state, steps
+    @property
+    def _iteration(self) -> NewtonIteration:
+        return NewtonIteration(self.tol, self.settings.newton, "the Reynolds number")
 
-    def _iterated(self, system: FlowSystem, state: FlowState) -> tuple[FlowState, int, bool]:
-        """Newton's method from a state on: the state, the steps, whether it is a solution."""
-        before = np.inf
-        for count in range(1, self.settings.most_newton + 1):
-            with np.errstate(all="ignore"):
-                try:
-                    flow = system.solve(state)
-                except np.linalg.LinAlgError:  # an exactly singular matrix
-                    return state, count, False
-            size = flow_distance(system.local, flow, state)
-            if not np.isfinite(size):
-                return state, count, False
-            state = flow
-            following = size * max(size, self.settings.newton_rate)
-            if following <= self.tol or (size <= self.settings.newton_floor and size > 0.5 * before):
-                return state, count, True
-            if size >= before and count > 2:
-                return state, count, False
-            before = size
-        return state, self.settings.most_newton, False
+    def continued(self, system: FlowSystem, steps: int = 0) -> tuple[FlowState, int]:
+        """The same by continuation in the Reynolds number; steps : taken before."""
+        rest = creeping(system)
+        return self._iteration.continued(lambda share: partial(flow_step, system.at(share)), rest, rest, 0.5, steps)
+
+
+def creeping(system: FlowSystem) -> FlowState:
+    """The flow without inertia."""
+    return system.at(0.0).solve(system.rest())
+
+
+def flow_step(system: FlowSystem, state: FlowState) -> FlowStep:
+    """A step of Newton's method."""
+    flow = system.solve(state)
+    return FlowStep(flow, flow_distance(system.local, flow, state))
 
 
 def flow_distance(local: FlowCells, one: FlowState, other: FlowState) -> float:

@@ -27,11 +27,12 @@ from rannpde.pde.flow.forces import ForceSeries
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowState
-from rannpde.pde.flow.newton import FlowFailure, FlowNewton
+from rannpde.pde.flow.newton import FlowNewton
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
 from rannpde.pde.flow.scalar_estimates import scalar_indicators
 from rannpde.pde.flow.scalar_fluxes import scalar_fluxes
 from rannpde.pde.flow.tractions import FaceTractions, patch_forces, tractions
+from rannpde.pde.newton import NewtonFailure
 from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.basis import HiddenLayer, columns_of
@@ -99,7 +100,7 @@ class FlowDiscretisation:
         self.last: FlowIterate | None = None
         self.known = np.inf
         self.newton_steps = 0
-        self.failure: FlowFailure | None = None
+        self.failure: NewtonFailure | None = None
         self.gap = 0.0
         self.vanishing = self.still = False
 
@@ -149,8 +150,8 @@ class FlowDiscretisation:
             start = self.like if self.last is None else self.last.network
             known = self._coarse(newton, resolution) if start is None else self._velocity(start)
             state, self.newton_steps = newton.solve(system, known)
-        except FlowFailure as failure:
-            self.failure = failure
+        except NewtonFailure as failure:
+            self.failure = failure.with_traceback(None)  # its frames hold factorisations
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
@@ -182,7 +183,7 @@ class FlowDiscretisation:
         local = self.cells(resolution.tree, degree, np.random.default_rng(0))
         try:
             state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
-        except FlowFailure:
+        except NewtonFailure:
             return None
         weights = np.stack([state.stream, np.zeros_like(state.stream), *state.scalars.swapaxes(0, 1)], axis=1)
         return self._velocity(flow_network(resolution.tree, local, weights))

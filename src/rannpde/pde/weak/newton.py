@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.newton import NewtonFailure, NewtonIteration, Stepper, is_contracting, shorter_length
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
@@ -26,31 +28,50 @@ from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.tangent import TangentSystem
 
 
-class NewtonFailure(Exception):
-    """Newton's method did not converge: the share of the load up to which it did, the state there, the steps taken."""
-
-    def __init__(self, share: float, state: HybridState, steps: int) -> None:
-        super().__init__(share)
-        self.share, self.state, self.steps = share, state, steps
-
-    def __str__(self) -> str:
-        if self.share >= 1:
-            return "Newton's method found a solution on a coarse mesh, which comes back, and none on a finer one"
-        if self.share > 0:
-            return (
-                f"Newton's method found solutions up to {self.share:.1%} of the load, and none beyond: what comes back "
-                "belongs to that share"
-            )
-        return "Newton's method found no solution at any share of the load: what comes back is zero"
-
-
 @dataclass(frozen=True, eq=False)
-class NewtonOutcome:
-    """The state reached, the steps it took, and whether it is a solution to the wanted size of the last step."""
+class WeakStep:
+    """What is taken off a state; residual : of that state."""
 
+    system: TangentSystem
+    form: NewtonForm
+    settings: WeakSettings
     state: HybridState
-    steps: int
-    converged: bool
+    residual: HybridState
+    tangent: FactorisedTangent
+    step: HybridState
+
+    @cached_property
+    def aim(self) -> HybridState:
+        return self.state.moved(self.step, -1.0)
+
+    @cached_property
+    def size(self) -> float:
+        return self.system.relative(self.step, self.aim)
+
+    def accepted(self, before: Sequence[float]) -> HybridState | None:
+        """The state after as much of the step as a line search accepts."""
+        if self.size <= self.settings.sure_step:
+            return self.aim
+        length, slope = 1.0, -self.residual.dot(self.step)
+        while length >= self.settings.least_step:
+            reached = self.state.moved(self.step, -length)
+            try:
+                left = self.system.residual(reached)
+            except np.linalg.LinAlgError:
+                length /= 2
+                continue
+            if self.form.variational and slope < 0:
+                here = -left.dot(self.step)
+                if here <= 0.5 * abs(slope):
+                    return reached
+                length *= float(np.clip(slope / (slope - here), MUCH_SMALLER, 0.5))
+            else:
+                following = self.tangent.solve(left)
+                if is_contracting(length, self.size, self.system.relative(following, self.aim)):
+                    return reached
+                bend = self.system.relative(following.moved(self.step, length - 1.0), self.aim)
+                length = shorter_length(length, self.size, bend, MUCH_SMALLER)
+        return None
 
 
 @dataclass(frozen=True)
@@ -69,14 +90,20 @@ class WeakNewton:
 
         known : a solution on another mesh
         """
+        newton = NewtonIteration(self.tol, self.settings.newton, "the load")
         system = TangentSystem(local, self.form)
-        if known is not None:
-            outcome = self._iterated(system, system.projected(known))
-            if outcome.converged:
-                return outcome.state, outcome.steps
-            raise NewtonFailure(1.0, system.projected(known), outcome.steps)
-        outcome = self._iterated(system, self._start(system))
-        return (outcome.state, outcome.steps) if outcome.converged else self._continued(local, outcome.steps)
+        start = self._start(system) if known is None else system.projected(known)
+        try:
+            return newton.run(self._stepper(system), start)
+        except NewtonFailure as failure:
+            if known is not None:
+                raise
+            steps = failure.steps
+
+        def at(share: float) -> Stepper[HybridState]:
+            return self._stepper(TangentSystem(local, self.form, share))
+
+        return newton.continued(at, system.rest(), start, 0.25, steps)
 
     def _start(self, system: TangentSystem) -> HybridState:
         """u = 0 where the form is elliptic there, else the solution with the diffusion of a generic state."""
@@ -86,76 +113,12 @@ class WeakNewton:
         residual, tangent = linear.linearise(linear.rest())
         return linear.rest().moved(tangent.solve(residual), -1.0)
 
-    def _continued(self, local: LocalMatrices, steps: int) -> tuple[HybridState, int]:
-        """By shares of the load, with steps that grow where few iterations were needed."""
-        share, step = 0.0, 0.25
-        state: HybridState | None = None
-        while share < 1:
-            if step < self.settings.least_load:
-                raise NewtonFailure(share, state or TangentSystem(local, self.form).rest(), steps)
-            aim = min(share + step, 1.0)
-            system = TangentSystem(local, self.form, aim)
-            outcome = self._iterated(system, self._start(system) if state is None else state)
-            steps += outcome.steps
-            if outcome.converged:
-                state, share = outcome.state, aim
-                step *= 2 if outcome.steps <= self.settings.few_steps else 1
-            else:
-                step /= 2
-        assert state is not None
-        return state, steps
+    def _stepper(self, system: TangentSystem) -> Stepper[HybridState]:
+        def step(state: HybridState) -> WeakStep:
+            residual, tangent = system.linearise(state)
+            return WeakStep(system, self.form, self.settings, state, residual, tangent, tangent.solve(residual))
 
-    def _iterated(self, system: TangentSystem, state: HybridState) -> NewtonOutcome:
-        """Newton's method from a state on."""
-        before = np.inf
-        for count in range(1, self.settings.most_newton + 1):
-            try:
-                with np.errstate(all="ignore"):
-                    residual, tangent = system.linearise(state)
-                    step = tangent.solve(residual)
-            except np.linalg.LinAlgError:
-                return NewtonOutcome(state, count, False)
-            size = system.relative(step, state.moved(step, -1.0))
-            if not np.isfinite(size):
-                return NewtonOutcome(state, count, False)
-            following = size * max(size, self.settings.newton_rate)
-            if following <= self.tol or (size <= self.settings.newton_floor and size > 0.5 * before):
-                return NewtonOutcome(state.moved(step, -1.0), count, True)
-            length: float | None = 1.0
-            if size > self.settings.sure_step:
-                with np.errstate(all="ignore"):
-                    length = self._length(system, tangent, state, step, residual)
-            if length is None:
-                return NewtonOutcome(state, count, False)
-            state = state.moved(step, -length)
-            before = size
-        return NewtonOutcome(state, self.settings.most_newton, False)
-
-    def _length(
-        self, system: TangentSystem, tangent: FactorisedTangent, state: HybridState, step: HybridState,
-        residual: HybridState,
-    ) -> float | None:  # fmt: skip
-        """The share of a step (to be taken off) that is accepted; None where none is."""
-        length, slope = 1.0, -residual.dot(step)
-        while length >= self.settings.least_step:
-            try:
-                left = system.residual(state.moved(step, -length))
-            except np.linalg.LinAlgError:
-                length /= 2
-                continue
-            if self.form.variational and slope < 0:
-                here = -left.dot(step)
-                if here <= 0.5 * abs(slope):
-                    return length
-                length *= float(np.clip(slope / (slope - here), MUCH_SMALLER, 0.5))
-            else:
-                following, aim = tangent.solve(left), state.moved(step, -1.0)
-                size = system.relative(step, aim)
-                if system.relative(following, aim) <= (1 - length / 4) * size:
-                    return length
-                best = 0.5 * size * length**2 / max(system.relative(following.moved(step, length - 1.0), aim), 1e-300)
-                length = float(np.clip(best, MUCH_SMALLER * length, 0.5 * length))
-        return None
+        return step
 
 
 @dataclass(frozen=True, eq=False)

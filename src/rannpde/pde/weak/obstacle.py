@@ -20,12 +20,13 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.newton import NewtonFailure
 from rannpde.pde.problem.inequalities import Inequality
 from rannpde.pde.statement.expression import differentiate, evaluate
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
 from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
+from rannpde.pde.weak.newton import WeakNewton
 from rannpde.pde.weak.quasilinear_form import BoundaryState, QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
 

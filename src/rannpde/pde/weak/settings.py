@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
+from rannpde.pde.newton import NewtonSettings
 from rannpde.pde.tolerance import FINER_FACTOR, MUCH_SMALLER, NONLINEAR_SHARE, PILOT_TOLERANCE
 from rannpde.rounding import ROOT_ROUNDED
 
@@ -33,14 +34,12 @@ class WeakSettings:
     more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
         the indicators, but at least ``least_gain`` (independent errors of a size differ by √2 of it), at most all
-    newton_floor : a size of a step of Newton's method that is rounding where they do not shrink any more
-    newton_rate : slowest rate at which steps shrink in the end, since the tangent leaves out derivatives beside jumps
-    most_newton, least_step : steps of one iteration at most: many are no longer Newton's method; shortest share of one
+    newton : when its iterations end, and how the load grows
+    least_step : shortest share of a step of Newton's method
     sure_step : size of a step, over that of the solution, below which it is taken without a line search: its part of
         second order is as small beside it
     coarse_degree, coarse_step, coarse_factor : of the meshes on which Newton's method begins: degree, last step, and
         how much finer the next one resolves singular points
-    least_load, few_steps : smallest step of the share of the load; iterations after which a longer one is tried
     obstacle_degree, obstacle_cells : of the first mesh with an obstacle, beside whose free boundary solutions are no
         smoother than parabolas; cells along the shortest side
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
@@ -66,16 +65,12 @@ class WeakSettings:
     more_levels: tuple[int, int] = (2, 8)
     trust: float = FINER_FACTOR
     least_gain: float = sqrt(2) / 2
-    newton_floor: float = 1e-8
-    newton_rate: float = 0.05
-    most_newton: int = 40
+    newton: NewtonSettings = field(default_factory=NewtonSettings)
     least_step: float = 1 / 256
     sure_step: float = NONLINEAR_SHARE
     coarse_degree: int = 4
     coarse_step: float = PILOT_TOLERANCE
     coarse_factor: float = MUCH_SMALLER
-    least_load: float = 1 / 64
-    few_steps: int = 6
     obstacle_degree: int = 4
     obstacle_cells: int = 6
     residual_limit: float = 0.5

@@ -20,6 +20,7 @@ from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.newton import NewtonFailure
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
@@ -43,7 +44,7 @@ from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbal
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, open_slits
 from rannpde.pde.weak.meshing import ShapeMesher
-from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
+from rannpde.pde.weak.newton import WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
@@ -203,7 +204,7 @@ class WeakDiscretisation:
                 newton = WeakNewton(form, tol, self.settings)
                 state, self.newton_steps = newton.solve(local, known or self._coarse(newton, local))
         except NewtonFailure as failure:
-            self.failure = failure
+            self.failure = failure.with_traceback(None)  # its frames hold factorisations
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps

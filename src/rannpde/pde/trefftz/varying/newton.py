@@ -1,9 +1,8 @@
 """Newton's method where an equation is not linear: each step is a problem with coefficients that vary.
 
-The steps are damped by the natural monotonicity test (Deuflhard, 2004): the next step with the same factorisation must
-be shorter, which no scaling of equations or unknowns changes. As soon as such steps of the simplified method shrink
-fast enough they are taken too. They cost little beside a factorisation, and near a solution, as that on a coarser mesh
-is, one factorisation is enough.
+The steps are damped by the natural monotonicity test (Deuflhard, 2004), which asks for the next step with the same
+factorisation. As soon as such steps of the simplified method shrink fast enough they are taken too. They cost little
+beside a factorisation, and near a solution, as that on a coarser mesh is, one factorisation is enough.
 
 Where Newton's method fails from a guess, the flow u_t = ± F(u) is followed from there, by implicit steps in which what
 grows is damped (pseudo-transient continuation: Kelley and Keyes, 1998), until it converges. It leads to solutions that
@@ -19,6 +18,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.functions import State
+from rannpde.pde.newton import is_contracting, shorter_length
 from rannpde.pde.tolerance import ALGEBRA_SHARE, COMPARABLE, LINEAR_CHANGE, PILOT_TOLERANCE
 from rannpde.pde.trefftz.varying.equation import VaryingEquation
 from rannpde.pde.trefftz.varying.mesh import BoxMesh, first_mesh
@@ -85,11 +85,10 @@ class VaryingNewton:
         while length >= ROOT_ROUNDED:
             following = tangent.correction(here + length * step)
             if np.isfinite(following).all():
-                if rounding or self.size(following) <= (1 - length / 4) * size:
+                if rounding or is_contracting(length, size, self.size(following)):
                     return length, following
-                # what is of second order in the step, with which the best length is found
                 bend = self.size(following - (1 - length) * step)
-                length *= float(np.clip(0.5 * size * length / max(bend, 1e-300), PILOT_TOLERANCE**0.5, 0.5))
+                length = shorter_length(length, size, bend, PILOT_TOLERANCE**0.5)
             else:
                 length *= 0.5
         raise NoNewtonSolution("no step of Newton's method, however short, comes nearer to a solution")
