@@ -48,7 +48,7 @@ def prepare_folder(folder: PathLike) -> Path:
 
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[BinaryIO]:
-    """A file open for writing that takes its name only when the block ends well; else what was there stays.
+    """Open a file for writing that replaces ``path`` only where the block ends without an error (an atomic write).
 
     The permissions are those of a file opened in the ordinary way (they follow the umask).
     """
@@ -69,7 +69,7 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: PathLike, content: str | bytes) -> Path:
-    """Replace a file by that content in one step, making its folder if need be."""
+    """Write the content to a file by one atomic replacement; its folder is made if need be."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:

@@ -111,16 +111,16 @@ def load(
 def _members(
     header: Mapping[str, Any], arrays: Mapping[str, Array], problems: Sequence[Problem | None]
 ) -> tuple[Solution, ...]:
-    """The solutions that a file holds side by side."""
+    """All solutions of a file that holds several, such as an ensemble or a family."""
     members = []
-    for number, own in enumerate(header["members"]):
-        parts = arrays_under(arrays, f"{number}:")
-        members.append(_solution(own, parts, problems[number]))
+    for number, member_header in enumerate(header["members"]):
+        member_arrays = arrays_under(arrays, f"{number}:")
+        members.append(_solution(member_header, member_arrays, problems[number]))
     return tuple(members)
 
 
 def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Family | ShapeFamily:
-    """The solution for every value of parameters, from those at its nodes."""
+    """The family of solutions over its parameters, from its solutions at the nodes."""
     if problem is None and header["problem"] is not None:
         problem = from_table(header["problem"])
     if problem is None:
@@ -132,13 +132,13 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     if len(header["members"]) != count + checked or model.grid.dim != len(problem.ranges):
         raise FileError("the family has another number of solutions than of nodes")
     nodes = model.grid.nodes if not checked else np.concatenate([model.grid.nodes, np.zeros((checked, model.grid.dim))])
-    plain: list[Problem | None] = []
-    for number, node in enumerate(nodes):  # problems made of functions are stated again at each value
-        own = {name: one.value(y) for (name, one), y in zip(problem.ranges.items(), node, strict=True)}
-        own = {**own, **header["members"][number].get("values", {})}
-        stated = header["members"][number]["problem"] is not None
-        plain.append(None if stated else problem.with_parameters(own))
-    solutions = _members(header, arrays, plain)
+    problems: list[Problem | None] = []
+    for number, node in enumerate(nodes):  # a problem made of functions is not in the file, but made at each node
+        values = {name: span.value(y) for (name, span), y in zip(problem.ranges.items(), node, strict=True)}
+        values = {**values, **header["members"][number].get("values", {})}
+        in_file = header["members"][number]["problem"] is not None
+        problems.append(None if in_file else problem.with_parameters(values))
+    solutions = _members(header, arrays, problems)
     members = solutions[:count]
     table = None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count)
     common: dict[str, Any] = dict(
@@ -154,7 +154,7 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     return family
 
 
-def _stated(header: Mapping[str, Any], problem: Problem | None, what: str) -> Problem | None:
+def _solved_problem(header: Mapping[str, Any], problem: Problem | None, what: str) -> Problem | None:
     """The problem of a file, or the one given, which must be the one that was solved."""
     if problem is None:
         return None if header["problem"] is None else from_table(header["problem"])
@@ -164,7 +164,7 @@ def _stated(header: Mapping[str, Any], problem: Problem | None, what: str) -> Pr
 
 
 def _common(header: Mapping[str, Any]) -> dict[str, Any]:
-    """What all solutions have in their headers: fields, method, how it ended, estimate, residuals, seconds."""
+    """What the headers of all solutions hold: fields, method, status, error estimate, residuals, seconds."""
     residuals = {key: {str(n): float(v) for n, v in named.items()} for key, named in header["residuals"].items()}
     return residuals | {
         "fields": tuple(map(str, header["fields"])),
@@ -177,38 +177,37 @@ def _common(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Solution:
-    problem = _stated(header, problem, "solution")
+    problem = _solved_problem(header, problem, "solution")
     common = _common(header)
     method = common["method"]
-    known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
-    plain = _at_values(problem, known) if problem is not None and known else problem
-    kind = Identified if known else PathsSolution if method.name == "paths" else Solution
+    identified = _identified(header["identified"], arrays, problem) if "identified" in header else {}
+    forward = _at_values(problem, identified) if problem is not None and identified else problem
+    kind = Identified if identified else PathsSolution if method.name == "paths" else Solution
     solution = kind(
         problem=problem,
-        function=_function(header["function"], arrays, plain),
+        function=_function(header["function"], arrays, forward),
         history=choose("method", method.name, HISTORIES).from_table(header["history"]),
         stored=_outputs(header),
         **common,
-        **known,
+        **identified,
     )
     _check(solution)
     return solution
 
 
 def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Spectrum:
-    problem = _stated(header, problem, "spectrum")
+    problem = _solved_problem(header, problem, "spectrum")
     values = arrays["values"]
     bounds = floats(arrays, "bounds", (None,))
     if values.dtype != np.complex128 or values.shape != bounds.shape or len(header["modes"]) != len(values):
-        raise FileError("the eigenvalues, bounds and modes of the file are not as many")
+        raise FileError("the numbers of eigenvalues, bounds and modes of the file differ")
     values = values.real.copy() if header["real"] else values
     fields = tuple(map(str, header["fields"]))
     modes = []
     for number, parts in enumerate(header["modes"]):
         functions = []
-        for part, about in enumerate(parts):
-            own = arrays_under(arrays, f"{number}.{part}:")
-            functions.append(_function(about, own, None))
+        for part, part_header in enumerate(parts):
+            functions.append(_function(part_header, arrays_under(arrays, f"{number}.{part}:"), None))
         imaginary = functions[1] if len(functions) > 1 else None
         modes.append(Mode(values[number].item(), float(bounds[number]), fields, functions[0], imaginary))
     rows = [SpectrumIteration(int(c), int(n), np.inf if e is None else float(e), float(s))
@@ -250,7 +249,7 @@ def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
 
 
 def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> dict[str, Any]:
-    """What a solution of a problem with unknowns has beside the others."""
+    """What an identified solution has besides a solution: parameters, functions, covariance, noise and misfit."""
     if problem is None:
         raise FileError("the file holds no problem made of text; pass problem=… to load")
     parameters = {}
@@ -258,12 +257,12 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         ends = float(lower), float(upper)
         parameters[str(name)] = Parameter(str(name), float(value), float(std), ends, float(confidence), str(note))
     functions = {}
-    for number, about in enumerate(header["functions"]):
-        own = arrays_under(arrays, f"identified.{number}.")
-        unknown = problem.unknown.get(str(about["name"]))
+    for number, function_header in enumerate(header["functions"]):
+        name = str(function_header["name"])
+        unknown = problem.unknown.get(name)
         if not isinstance(unknown, UnknownFunction):
-            raise FileError(f"the function {about['name']!r} of the file is no unknown of its problem")
-        functions[str(about["name"])] = unpack_function(about, own, unknown)
+            raise FileError(f"the function {name!r} of the file is no unknown of its problem")
+        functions[name] = unpack_function(function_header, arrays_under(arrays, f"identified.{number}."), unknown)
     count = len(parameters)
     spread = floats(arrays, "identified.spread", (None, None))
     identified: dict[str, Any] = {
@@ -274,21 +273,24 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         "factor": float(header["factor"]), "notes": tuple(map(str, header["notes"])),
     }  # fmt: skip
     if "response" in header:
-        own = arrays_under(arrays, "response.")
-        values = {name: one.value for name, one in parameters.items()}
+        response_arrays = arrays_under(arrays, "response.")
+        values = {name: parameter.value for name, parameter in parameters.items()}
         if header["response"]["function"] == "forward_sensitivities":
-            evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, identified))
+            forward = _at_values(problem, identified)
+            evolved = unpack_solution(header["response"]["solution"], response_arrays, forward)
             identified["response"] = restored(problem, values, functions, evolved)
         else:
-            both = with_sensitivities(problem, values) if header["response"]["function"] == "evolved" else problem
-            identified["response"] = Response(_function(header["response"], own, both), len(problem.fields))
+            evolves = header["response"]["function"] == "evolved"
+            augmented = with_sensitivities(problem, values) if evolves else problem
+            function = _function(header["response"], response_arrays, augmented)
+            identified["response"] = Response(function, len(problem.fields))
     return identified
 
 
-def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
-    """The problem at what was identified."""
-    numbers = {name: one.value for name, one in known["parameters"].items()}
-    return problem.at(numbers | {name: one.expanded for name, one in known["functions"].items()})
+def _at_values(problem: Problem, identified: Mapping[str, Any]) -> Problem:
+    """The problem with the identified numbers and functions in place of its unknowns."""
+    numbers = {name: parameter.value for name, parameter in identified["parameters"].items()}
+    return problem.at(numbers | {name: function.expanded for name, function in identified["functions"].items()})
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
@@ -306,7 +308,7 @@ def _guess(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Prob
 
 
 def _combined(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    return unpack_combined(header, arrays, lambda part, own: _function(part, own, problem))
+    return unpack_combined(header, arrays, lambda part, part_arrays: _function(part, part_arrays, problem))
 
 
 UNPACKERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Array]], SolvedFunction]] = {
@@ -326,7 +328,7 @@ UNPACKERS_WITH_PROBLEM: dict[
 
 
 def _check(solution: Solution) -> None:
-    """One evaluation and one report, so that parts which do not fit each other are noticed now and not later."""
+    """Evaluate and report the solution once, so that inconsistent parts of a file are refused when it is loaded."""
     if isinstance(solution, PathsSolution):
         solution.report()
         return

@@ -1,7 +1,7 @@
-"""Threads of the linear algebra: fewer while small matrices are at work, and as many as before afterwards.
+"""Limits on the threads of BLAS and OpenMP within a block; the numbers before are restored when it ends.
 
-The limit of a BLAS library is one number for the whole process. Two solves in two threads that each set it and put it
-back would leave it wherever the last one found it; so the first to come sets it, and the last to go puts it back.
+The limit of a BLAS library is one number for the whole process. If two solves in two threads each set and restored it,
+the last one would restore the limit of the other; so the first block to begin sets it, and the last to end restores it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 
 class _Shared:
-    """How many hold the limit, and what puts the old number of threads back."""
+    """The number of blocks that hold the limit now, and the object that restores the number of threads before."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -29,22 +29,22 @@ class _Shared:
 
 _SHARED = _Shared()
 LOADING_PROCESS = os.getpid()
-"""The process that loaded the library. In one that was forked from it since, the threads of OpenMP are missing: to use
-them hangs for ever (finufft) or ends the process (numba), so that it works with one thread."""
+"""The process that loaded the library. A process that was forked from it later lacks the threads of OpenMP: a call that
+uses them hangs for ever (finufft) or ends the process (numba). It therefore works with one thread."""
 
 
 _ON_ONE_CORE: ContextVar[bool] = ContextVar("on_one_core", default=False)
 
 
 def openmp_threads() -> int:
-    """How many threads a call of OpenMP may take: 1 on one core and in forked processes, or 0, as many as there are."""
+    """How many threads a call of OpenMP may take: 1 within ``one_core`` and in forked processes, else 0 (all)."""
     return 1 if _ON_ONE_CORE.get() or os.getpid() != LOADING_PROCESS else 0
 
 
 def threaded_libraries() -> ThreadpoolController:
-    """The libraries of this process that have threads: looked for, which takes milliseconds, where modules are new.
+    """The multi-threaded libraries of this process, searched for again (in milliseconds) where modules were imported.
 
-    One that was missed because it came later would keep its threads, and round its sums otherwise.
+    A library that was loaded after the search would keep all its threads, and would round its sums differently.
     """
     return _libraries_with(len(sys.modules))
 
@@ -55,9 +55,9 @@ def _libraries_with(modules: int) -> ThreadpoolController:
 
 
 @contextmanager
-def one_thread(wanted: bool = True) -> Iterator[None]:
-    """BLAS with one thread within the block, if wanted; the same for all threads of Python that are in such a block."""
-    if not wanted:
+def one_thread(limited: bool = True) -> Iterator[None]:
+    """Limit BLAS to one thread within the block, if ``limited``; all Python threads in such blocks share the limit."""
+    if not limited:
         yield
         return
     with _SHARED.lock:
@@ -76,10 +76,10 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """A task has one core: BLAS, OpenMP and numba with one thread within the block.
+    """Give a task one core: BLAS, OpenMP and numba have one thread within the block.
 
-    Workers run as many tasks at once as they have threads, so that more would only wait for each other; and sums are
-    rounded alike on every worker.
+    A worker runs as many tasks at once as it has threads; more threads would only wait for each other. With one thread
+    each, sums are also rounded alike on every worker.
     """
     import numba  # heavy: only tasks need it
 

@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from helpers import EPS
 from rannpde.errors import InputError
 from rannpde.network import Gaussian, HeavyTailed, Uniform, WeightLaw
-from rannpde.network.laws import BoxUniform, FewCoordinates, WholeFrequencies
+from rannpde.network.laws import BoxUniform, FewCoordinates, IntegerFrequencies
 
 LEVEL = 1e-4
 LAWS = [HeavyTailed(1.0, 2.0), HeavyTailed(None, 2.0), Gaussian(3.0), Gaussian(3.0, bias_scale=0.5), Uniform(2.0)]
@@ -150,18 +150,18 @@ def test_few_coordinates_are_seen():
 
 
 def test_whole_frequencies_have_the_period_of_the_box():
-    law = WholeFrequencies((1.0, 4.0), (1,))
+    law = IntegerFrequencies((1.0, 4.0), (1,))
     weights, biases = law.sample(200, 2, rng=0)
     assert np.allclose(weights[1] / np.pi, np.round(weights[1] / np.pi))
     assert np.isfinite(law.log_density(weights, biases)).all()
 
 
 def test_laws_of_a_box_want_one_scale_per_coordinate():
-    for law in (BoxUniform((1.0, 2.0)), FewCoordinates((1.0, 2.0)), WholeFrequencies((1.0, 2.0), (0,))):
+    for law in (BoxUniform((1.0, 2.0)), FewCoordinates((1.0, 2.0)), IntegerFrequencies((1.0, 2.0), (0,))):
         with pytest.raises(InputError, match=r"dim is 3.*2, the number of scales"):
             law.sample(5, 3, rng=0)
-    for build in (BoxUniform, FewCoordinates, lambda scales: WholeFrequencies(scales, (0,))):
+    for build in (BoxUniform, FewCoordinates, lambda scales: IntegerFrequencies(scales, (0,))):
         with pytest.raises(InputError, match=r"scales is \(1.0, 0.0\)"):
             build((1.0, 0.0))
     with pytest.raises(InputError, match="periodic is"):
-        WholeFrequencies((1.0, 2.0), (2,))
+        IntegerFrequencies((1.0, 2.0), (2,))

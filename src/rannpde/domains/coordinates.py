@@ -70,7 +70,7 @@ def checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class DefaultNames(tuple[str, ...]):
-    """x, y, z, or x1, x2, … in more dimensions: names that a shape has until it meets one with names of its own.
+    """x, y, z, or x1, x2, … in more dimensions: names that give way where a shape is combined with one that was named.
 
     >>> DefaultNames.of(2), DefaultNames.of(4)
     (('x', 'y'), ('x1', 'x2', 'x3', 'x4'))

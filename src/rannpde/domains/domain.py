@@ -129,7 +129,7 @@ class SpaceTime(Domain):
 
     def _over_time(self, side: Side) -> Side:
         if isinstance(side, FlatSide):
-            assert isinstance(side.face, Box)  # only boxes have such sides; those of other shapes are pieces
+            assert isinstance(side.face, Box)  # only boxes have flat sides; those of other shapes are ``CutSide``
             rest = dict(zip(side.face.names, side.face.intervals, strict=True))
             return FlatSide(side.name, self, side.axis + 1, side.value, side.outward, Box(t=self.time, **rest))
         if isinstance(side, RoundSide):

@@ -152,7 +152,7 @@ class OrthogonalEquations:
 
 @dataclass(frozen=True, eq=False)
 class SolvedRows:
-    """A least-squares solution (N,) with the rank and the condition of what was kept."""
+    """A least-squares solution (N,), with the rank and the condition number of the directions that were kept."""
 
     solution: Array
     rank: int
@@ -216,7 +216,7 @@ def _column_norms(matrix: Array) -> Array:
 
 
 def _kept(sizes: Array, cutoff: float) -> tuple[int, float]:
-    """Rank and condition of what stands above cutoff × the first of the falling sizes (singular values or pivots)."""
+    """Rank and condition number from decreasing sizes (singular values or pivots), those above cutoff × the first."""
     rank = int((sizes > cutoff * sizes[0]).sum()) if len(sizes) and sizes[0] > 0 else 0
     return rank, float(sizes[0] / sizes[rank - 1]) if rank else np.inf
 
@@ -235,7 +235,8 @@ def triangular_factor(matrix: Array) -> Array:
 def null_and_lifting(matrix: Array, cutoff: float) -> tuple[Array, Array]:
     """Z (n, n - rank) with B Z = 0 and L (n, m) with B L = 1, as far as the rows of B (m, n) are independent.
 
-    Both are well conditioned; rows are independent whose part across the others is above ``cutoff``.
+    Both are well conditioned. A row is independent where its part orthogonal to the others is longer than ``cutoff``,
+    relative to the row itself.
 
     >>> null, lifting = null_and_lifting(np.array([[1.0, 1.0, 0.0]]), 1e-12)
     >>> null.shape, lifting.ravel().round(12).tolist()

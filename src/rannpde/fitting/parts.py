@@ -1,6 +1,6 @@
-"""What some of the samples add up to: equations with all that a fit must know, and how two such parts become one.
+"""Partial sums of a fit: the equations of some of the samples, and the merge of two such parts into one.
 
-Over many machines each block of rows is a part, and a tree of merges makes the whole; cross-validation has a part for
+On many machines each block of rows is a part, and a tree of merges makes the whole; cross-validation has a part for
 every fold.
 """
 
@@ -68,7 +68,7 @@ class Part:
         return self.equations.rescaled(self.unit / unit)
 
     def fit(self, penalty: float | Literal["gcv"], cutoff: float | None = None) -> Fitted:
-        """Solve; the equations stay as they are."""
+        """Solve the equations, which are not changed."""
         require(self.equations.count > 0, "weights", 0.0, "≥ 0 and not all 0")
         result = solved_weights(self.equations, self.rows, penalty, cutoff)
         solver = " and ".join(sorted(self.solvers))
@@ -79,7 +79,7 @@ class Part:
         return object.__sizeof__(self) + self.equations.nbytes
 
 
-def same_outputs(block: int, shape: tuple[int, ...], first: int, wanted: tuple[int, ...]) -> None:
-    """Refuse a block whose rows of values have another shape than those of the first."""
-    expected = f"of shape {('m', *wanted)}, as in block {first}"
-    require(shape == wanted, f"values of block {block} with shape", ("m", *shape), expected)
+def same_outputs(block: int, shape: tuple[int, ...], first: int, first_shape: tuple[int, ...]) -> None:
+    """Refuse a block whose rows of values have another shape than those of the first block."""
+    expected = f"of shape {('m', *first_shape)}, as in block {first}"
+    require(shape == first_shape, f"values of block {block} with shape", ("m", *shape), expected)

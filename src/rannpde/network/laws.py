@@ -171,12 +171,12 @@ class BoxUniform:
 
 @dataclass(frozen=True)
 class FewCoordinates:
-    """As ``BoxUniform``, but a neuron sees k coordinates only, drawn at random, with a chance of k = 1, …, n ∝ 1/k.
+    """As ``BoxUniform``, but a neuron depends on k random coordinates only; k = 1, …, n has a probability ∝ 1/k.
 
     In many dimensions solutions are often sums of functions of few coordinates, which dense ridges find hard: Poisson
     in 5-D with such a solution goes from 5e-6 to 1e-14 at width 1000. A solution that couples all coordinates (the
-    porous medium in 5-D) neither gains nor loses. Small k are the likelier, or in ten dimensions few neurons would be
-    left for the functions of one coordinate.
+    porous medium in 5-D) neither gains nor loses. Small k are more likely; otherwise few neurons in ten dimensions
+    would be functions of one coordinate.
 
     >>> weights, _ = FewCoordinates((1.0,) * 10).sample(width=1000, dim=10, rng=0)
     >>> bool(0.25 < ((weights != 0).sum(axis=0) == 1).mean() < 0.45)
@@ -192,7 +192,7 @@ class FewCoordinates:
         rng = np.random.default_rng(rng)
         weights, _ = BoxUniform(self.scales).sample(width, dim, rng=rng)
         ranks = rng.permuted(np.tile(np.arange(dim)[:, None], width), axis=0)
-        weights[ranks >= rng.choice(np.arange(1, dim + 1), width, p=_falling_chances(dim))] = 0.0
+        weights[ranks >= rng.choice(np.arange(1, dim + 1), width, p=_inverse_probabilities(dim))] = 0.0
         return weights, rng.uniform(-1.0, 1.0, width) * np.abs(weights).sum(axis=0)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
@@ -202,16 +202,16 @@ class FewCoordinates:
         count = active.sum(axis=0)
         reach = np.abs(weights).sum(axis=0)
         inside = (np.abs(weights) <= scales).all(axis=0) & (np.abs(biases) <= reach) & (count > 0)
-        chances = [1.0, *_falling_chances(dim).tolist()]  # none of the coordinates: outside, see below
-        choices = np.array([log(comb(dim, k) / chance) for k, chance in enumerate(chances)])[count]
+        probabilities = [1.0, *_inverse_probabilities(dim).tolist()]  # the first, for k = 0, is outside the support
+        choices = np.array([log(comb(dim, k) / probability) for k, probability in enumerate(probabilities)])[count]
         with np.errstate(divide="ignore"):
             value = -choices - np.where(active, np.log(2 * scales), 0.0).sum(axis=0) - np.log(2 * reach)
         return np.where(inside, value, -np.inf)
 
 
 @dataclass(frozen=True)
-class WholeFrequencies:
-    """For cos features: weight π k with k uniform among the whole numbers |k| ≤ scale on periodic axes.
+class IntegerFrequencies:
+    """For cos features: weight π k with k uniform among the integers |k| ≤ scale on periodic axes.
 
     On [-1, 1] every such column has period 2, so the network is periodic exactly, in value and all derivatives.
     The other weights are uniform on [-scale, scale], the phase uniform on [0, 2π).
@@ -250,11 +250,11 @@ class WholeFrequencies:
         return np.where((biases >= 0) & (biases < 2 * pi), value, -np.inf)
 
 
-def _falling_chances(dim: int) -> Array:
-    """∝ 1/k for k = 1, …, dim."""
-    shares = 1.0 / np.arange(1, dim + 1)
-    chances: Array = shares / shares.sum()
-    return chances
+def _inverse_probabilities(dim: int) -> Array:
+    """Probabilities ∝ 1/k for k = 1, …, dim."""
+    weights = 1.0 / np.arange(1, dim + 1)
+    probabilities: Array = weights / weights.sum()
+    return probabilities
 
 
 def _check_scales(scales: tuple[float, ...]) -> None:

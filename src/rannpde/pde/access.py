@@ -100,14 +100,14 @@ class FieldFunction:
             name, index = self._named_derivative(first)
             rows, shape = located(rest, coordinates, self.names, self.dim)
             return self[name]._values(rows, index, shape)
-        wanted = rest[0] if rest else derivative
-        if isinstance(wanted, str):
-            return self.derivative(wanted, first)
+        requested = rest[0] if rest else derivative
+        if isinstance(requested, str):
+            return self.derivative(requested, first)
         if len(rest) > 1 or coordinates:
             remedy = "name the derivative first to give coordinates one by one: derivative('u_x', t, x)"
             raise InputError(f"derivative takes rows of points and one multi-index; {remedy}")
         rows = finite_points("points", first, self.dim)
-        return self._values(rows, multi_index(wanted, self.dim), (len(rows),))
+        return self._values(rows, multi_index(requested, self.dim), (len(rows),))
 
     def __getitem__(self, name: str) -> FieldFunction:
         """One field as a function: a vector has all its components, a complex field complex values."""
@@ -123,7 +123,7 @@ class FieldFunction:
         return known | {name: tuple(known[part][0] for part in parts) for name, parts in whole.items()}
 
     def at(self, **coordinates: Any) -> FieldFunction:
-        """The function with these coordinates fixed, of the others: ``at(t=0.5)`` is a function of space."""
+        """The function of the other coordinates, with these fixed: ``at(t=0.5)`` is a function of space."""
         fixed = dict(self.fixed)
         for name, value in coordinates.items():
             axis = self.coordinates.index(_known_coordinate(name, self.names))
@@ -158,8 +158,8 @@ class FieldFunction:
         if stem not in known:
             raise InputError(f"derivative is {text!r}, but {stem or text!r} is no field; {suggestion(stem, known)}")
         if split is None:
-            wanted = text.rpartition("_")[2]
-            raise InputError(f"derivative is {text!r}, but {wanted!r} is not made of coordinates {_listed(self.names)}")
+            suffix = text.rpartition("_")[2]
+            raise InputError(f"derivative is {text!r}, but {suffix!r} is not made of coordinates {_listed(self.names)}")
         return stem, tuple(letters.count(name) for name in self.names)
 
 
@@ -190,12 +190,12 @@ def located(
         reject("points", f"{count}{missing_names}", "all coordinates, or rows of points (M, n)", "fix some with at(…)")
     arrays = [_coordinate_array(name, parts[name]) for name in names or parts]
     try:
-        together = np.broadcast_arrays(*arrays)
+        broadcast = np.broadcast_arrays(*arrays)
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(names or parts, arrays, strict=True))
         raise InputError(f"the shapes of the coordinates do not broadcast: {shapes}; make them equal or 1") from None
-    rows = np.stack([array.ravel() for array in together], axis=1)
-    return finite_points("points", rows, dim), together[0].shape
+    rows = np.stack([array.ravel() for array in broadcast], axis=1)
+    return finite_points("points", rows, dim), broadcast[0].shape
 
 
 def _rows(value: Any, dim: int) -> tuple[Array, tuple[int, ...]]:

@@ -51,7 +51,7 @@ class UnknownVector(Protocol):
         ...
 
     def table(self, jet: Jet, points: Array) -> Array:
-        """The derivative of ``value`` by its part of the vector: (M, size)."""
+        """The derivative of ``value`` by those entries of the vector that describe this unknown: (M, size)."""
         ...
 
 

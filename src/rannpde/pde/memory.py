@@ -1,4 +1,4 @@
-"""Memory: what this process holds, and what is free for it, as the system tells."""
+"""Memory: what this process holds, and what is free for it, as the operating system reports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECLAIMABLE = ("inactive_file", "active_file")
 
 
 def resident_memory() -> float | None:
-    """Bytes that this process holds in memory; None where the system does not tell."""
+    """Bytes that this process holds in memory; None where the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -26,7 +26,7 @@ def resident_memory() -> float | None:
 
 
 def default_memory(system: Path = Path("/")) -> float | None:
-    """Half of the bytes that are free; None where the system does not tell.
+    """Half of the bytes that are free; None where the system does not report them.
 
     system : the folder that holds ``proc`` and ``sys``
     """

@@ -31,7 +31,7 @@ class RoundedFunction(Protocol):
 def packed_solution(solution: Solution, exact: bool) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of the file of a solution; see ``Solution.save``."""
     if isinstance(solution.function, RoundedFunction) and not exact:
-        # where nothing is known of the error, single precision is more than the solution is worth
+        # where the error is not known, single precision is taken to suffice
         single = float(np.finfo(np.float32).eps)
         justified = min(ALGEBRA_SHARE * solution.estimate, ROUGHEST_ROUNDING)
         function, arrays = solution.function.pack(justified if isfinite(solution.estimate) else single)

@@ -346,7 +346,7 @@ class Solution(EndedSolve):
     def stability(self, count: int = 6, **settings: Any) -> Spectrum:
         """Growth rates σ of perturbations w exp(σt) of a stationary solution, the fastest first, with bounds.
 
-        settings : still, near, tol, seconds, rng, progress as in ``rannpde.pde.spectrum.stability``; docs/spectrum.md
+        settings : algebraic, near, tol, seconds, rng, progress, as in ``rannpde.pde.spectrum.stability``
         """
         home = import_module("rannpde.pde.spectrum.stability")  # what stands above solutions loads when it is asked for
         spectrum: Spectrum = home.stability(self.stated, self.function, count, **settings)

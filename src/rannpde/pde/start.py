@@ -89,8 +89,7 @@ def _with_derivative(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Differenced:
-    """A user's function with derivatives by central differences: accurate enough for a guess, never used in a
-    residual."""
+    """A user's function with derivatives by central differences, accurate enough for a guess but not for residuals."""
 
     function: Callable[..., Any]
 
@@ -132,15 +131,15 @@ def poisson_guesses(problem: Problem) -> list[Problem]:
         region: Any = term.region
         if region is not None:
             points = region.sample(1 if region.is_point else PROBE_POINTS, rng=31)
-            missed = term_residual(term, state, problem.vocabulary, points)
-            height = max(height, float(np.abs(missed[np.isfinite(missed)]).max(initial=0.0)))
+            residual = term_residual(term, state, problem.vocabulary, points)
+            height = max(height, float(np.abs(residual[np.isfinite(residual)]).max(initial=0.0)))
     unit = (height or 1.0) / (0.5 * float(np.diff(problem.domain.bounds, axis=1).min())) ** 2
     return [
         replace(
-            problem, equations={name: f"laplace({name}) = {bend * unit!r}" for name in problem.fields},
+            problem, equations={name: f"laplace({name}) = {laplacian * unit!r}" for name in problem.fields},
             exact={}, incomplete=True,
         )
-        for bend in GUESS_LAPLACIANS
+        for laplacian in GUESS_LAPLACIANS
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
-from rannpde.network.laws import BoxUniform, WholeFrequencies
+from rannpde.network.laws import BoxUniform, IntegerFrequencies
 from rannpde.pde.collocation.guess import Placement, first_guess, steepness
 from rannpde.pde.collocation.subdomains import PointSampler, Subdomain, SubdomainNetwork, locate, split_box
 from rannpde.pde.collocation.system import assemble
@@ -64,7 +64,7 @@ def test_jacobian_is_the_derivative_of_the_residual(name):
     problem = zoo(name)
     rng = np.random.default_rng(0)
     scales = (2.0,) * problem.domain.dim
-    law = WholeFrequencies(scales, (1,)) if problem.periodic else BoxUniform(scales)
+    law = IntegerFrequencies(scales, (1,)) if problem.periodic else BoxUniform(scales)
     activation = "cos" if problem.periodic else "tanh"
     features = RandomFeatures.sample(
         width=6, law=law, rng=rng, domain=problem.domain, activation=activation, constant=True

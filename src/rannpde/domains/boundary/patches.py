@@ -1,4 +1,4 @@
-"""Cells of the parameters of surfaces, from which points of a boundary in space are drawn."""
+"""Cells in the parameter domains of surfaces, from which points of a boundary in space are sampled by rejection."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from rannpde.domains.operations.surfaces import Sheet
 
 MANY = 64
-"""Surfaces with more pieces than this have one cell for each."""
+"""Surfaces with more pieces than this have one cell for each piece."""
 ORDER = 12
 """Gauss nodes along each parameter behind areas and volumes, doubled until they agree."""
 FEW_NODES = 5
 """Gauss nodes along each parameter of surfaces with many small pieces, which need no more."""
 PATCH_HALVINGS = 18
-"""Times that cells are halved at most to fit a small box."""
+"""How often cells are halved at most to fit a small box."""
 SLENDER = 64
-"""Cells of the parameters are no smaller than this part of a box, however thin it is."""
-HALVES = ((1, 1, 1, 1), (2, 2, 0, 0), (2, 0, 2, 0), (0, 0, 2, 2), (0, 2, 0, 2))
-"""Four times the weights of the corners in the middle of a flat cell and of its edges."""
+"""The images of cells are no smaller than the longest side of a box over this, however thin the box is."""
+MIDPOINT_WEIGHTS = ((1, 1, 1, 1), (2, 2, 0, 0), (2, 0, 2, 0), (0, 0, 2, 2), (0, 2, 0, 2))
+"""Four times the weights with which the corners of a flat cell give its centre and the middles of its edges."""
 GIVE_UP = 2**15
-"""Points that are tried in a box before the side is said not to meet it."""
+"""Points that are tried in a box before the side is taken not to meet it."""
 
 
 def quartered(lower: Array, width: Array) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ def quartered(lower: Array, width: Array) -> tuple[Array, Array]:
 
 
 def spheres(chart: Chart, piece: Array, lower: Array, width: Array) -> tuple[Array, Array]:
-    """Centre (C, 3) and radius (C,) of balls around cells of the parameters, by their corners and a margin."""
+    """Centres (C, 3) and radii (C,) of balls that hold the images of cells: distances of their corners, enlarged."""
     centre = chart.place(piece, lower + 0.5 * width[:, None])
     corners = [lower + width[:, None] * np.array(c, dtype=float) for c in ((0, 0), (0, 1), (1, 0), (1, 1))]
     reach = [np.linalg.norm(chart.place(piece, corner) - centre, axis=1) for corner in corners]
@@ -48,12 +48,12 @@ def spheres(chart: Chart, piece: Array, lower: Array, width: Array) -> tuple[Arr
 
 
 def overlaps(chart: Chart, piece: Array, lower: Array, width: Array, bounds: Array) -> Array:
-    """Whether cells (C,) have more than a line in common with a box (3, 2); flat ones alone are looked at."""
+    """Whether the images of cells (C,) share more than a line with a box (3, 2); true for all that are not flat."""
     shares = np.array([(0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5), (0, 0.5), (0.5, 0), (1, 0.5), (0.5, 1)])
     points = np.stack([chart.place(piece, lower + width[:, None] * share) for share in shares], axis=1)
     low, high = points.min(axis=1), points.max(axis=1)
     slack = 1e-9 * (high - low).max(axis=1, keepdims=True, initial=0.0)
-    flat = np.abs(points[:, 4:] - 0.25 * np.array(HALVES) @ points[:, :4]).max(axis=(1, 2)) <= slack[:, 0]
+    flat = np.abs(points[:, 4:] - 0.25 * np.array(MIDPOINT_WEIGHTS) @ points[:, :4]).max(axis=(1, 2)) <= slack[:, 0]
     common = np.minimum(high, bounds[:, 1]) - np.maximum(low, bounds[:, 0])
     meets = (common >= -slack).all(axis=1) & ((common > slack).sum(axis=1) >= 2)
     return np.asarray(meets | ~flat)
@@ -74,7 +74,10 @@ def converged_value(rule: Callable[[int], tuple[float, float]], charts: list[Cha
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Cells of the parameters of a sheet: piece (C,), lower corner (C, 2), width (C,), whether all counts (C,)."""
+    """Cells in the parameter domain of a sheet: piece (C,), lower corner (C, 2) and width (C,).
+
+    sure (C,) : whether the whole image of a cell belongs to the boundary, so that its points need no test
+    """
 
     sheet: Sheet
     piece: Array
@@ -87,7 +90,7 @@ class Patches:
         return cls(sheet, *sheet.cells)
 
     @cached_property
-    def most(self) -> Array:
+    def area_bound(self) -> Array:
         """A bound (C,) of the area of a cell's image: the largest density at nine points, with a margin."""
         ends = np.linspace(0.0, 1.0, 3)
         largest = np.zeros(len(self.piece))
@@ -112,20 +115,20 @@ class Patches:
             if not large.any():
                 break
             parts, sizes = quartered(lower[large], width[large])
-            piece, sure = (np.concatenate([one[~large], np.repeat(one[large], 4)]) for one in (piece, sure))
+            piece, sure = (np.concatenate([kept[~large], np.repeat(kept[large], 4)]) for kept in (piece, sure))
             lower, width = np.concatenate([lower[~large], parts]), np.concatenate([width[~large], sizes])
         return Patches(self.sheet, piece, lower, width, sure)
 
 
 @dataclass(frozen=True, eq=False)
 class Surfaces(Border):
-    """Parts of surfaces in space, where all conditions hold."""
+    """Parts of surfaces in space: the points at which all conditions hold."""
 
     patches: tuple[Patches, ...]
     conditions: tuple[PointCondition, ...] = ()
     columns: int = 4
-    small: bool = False
-    """Whether it is what a box holds, of which there may be nothing."""
+    may_be_empty: bool = False
+    """Whether these are the parts in a box, which the surfaces may not meet."""
 
     @property
     def charts(self) -> list[tuple[Chart, float]]:
@@ -149,19 +152,19 @@ class Surfaces(Border):
 
     def draw(self, count: int, stream: PointStream, carried: int) -> Array:
         accepted: list[Array] = [np.empty((0, carried + 3))]
-        most = np.concatenate([np.empty(0), *(part.most for part in self.patches)])
+        area_bounds = np.concatenate([np.empty(0), *(part.area_bound for part in self.patches)])
         have, tried, batch = 0, 0, max(64, 2 * count)
-        if not most.sum() > 0:
+        if not area_bounds.sum() > 0:
             return accepted[0]
-        while have < count and not (self.small and have == 0 and tried >= GIVE_UP):
-            accepted.append(self._tried(stream(batch), carried, most))
+        while have < count and not (self.may_be_empty and have == 0 and tried >= GIVE_UP):
+            accepted.append(self._tried(stream(batch), carried, area_bounds))
             have, tried = have + len(accepted[-1]), tried + batch
             batch = int(min(max(64, 1.2 * (count - have) * tried / max(have, 1)), GIVE_UP))
         return np.concatenate(accepted)[:count]
 
-    def _tried(self, unit: Array, carried: int, most: Array) -> Array:
-        """The candidates that the density keeps and that lie on the boundary, carried columns first."""
-        ends = np.cumsum(most)
+    def _tried(self, unit: Array, carried: int, area_bounds: Array) -> Array:
+        """Rejection sampling: the candidates that the area density accepts on the boundary, carried columns first."""
+        ends = np.cumsum(area_bounds)
         position = unit[:, carried] * ends[-1]
         index = np.clip(np.searchsorted(ends, position, side="right"), 0, len(ends) - 1)
         rows, first, points, keep = np.arange(len(unit)), 0, np.empty((len(unit), 3)), np.zeros(len(unit), dtype=bool)
@@ -176,7 +179,7 @@ class Surfaces(Border):
             normals = normals_of(chart.tangents(piece, at))
             area = np.linalg.norm(normals, axis=1) * part.width[cell] ** 2
             points[mine] = chart.place(piece, at)
-            keep[mine] = unit[mine, carried + 3] * part.most[cell] < area
+            keep[mine] = unit[mine, carried + 3] * part.area_bound[cell] < area
             doubted = keep[mine] & ~part.sure[cell]
             keep[mine[doubted]] = part.sheet.state(points[mine[doubted]], normals[doubted])[0]
         for condition in self.conditions:
@@ -188,7 +191,7 @@ class Surfaces(Border):
             return np.asarray(((points >= bounds[:, 0]) & (points <= bounds[:, 1])).all(axis=1))
 
         parts = tuple(part.fitted(bounds) for part in self.patches)
-        return Surfaces(parts, (*self.conditions, inside), small=True)
+        return Surfaces(parts, (*self.conditions, inside), may_be_empty=True)
 
     def where(self, condition: PointCondition) -> Surfaces:
         return Surfaces(self.patches, (*self.conditions, condition))

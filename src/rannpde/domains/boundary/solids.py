@@ -1,4 +1,7 @@
-"""Solids and what they are combined to: a level function, walls, charts of the boundary, trees of set operations."""
+"""Solids, given by a level function, walls and charts of the boundary, and their combinations: trees of set operations.
+
+Such trees are known as constructive solid geometry.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Solid(ABC):
 
     @property
     def rate(self) -> float:
-        """How much faster than the distance the level may vary: 1 where it is a distance."""
+        """A Lipschitz constant of the level: how much faster than the distance it may vary, 1 for a distance."""
         return 1.0
 
     @property
@@ -47,7 +50,7 @@ class Solid(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Behind(Solid):
-    """Where one wall is negative, within given bounds: the set that a smooth function defines."""
+    """The sublevel set of one wall: where this smooth function is negative, within given bounds."""
 
     wall: Wall
     within: Array
@@ -139,7 +142,7 @@ def without_constants(tree: Tree) -> Tree:
     constants = [part.solid.full if isinstance(part, Leaf) and isinstance(part.solid, AllOrNothing) else None
                  for part in parts]  # fmt: skip
     union, difference = tree.operation == "union", tree.operation == "difference"
-    # a union with everything is everything; an intersection with nothing is nothing, and so is what all was taken from
+    # a union with everything is everything; an intersection with nothing, and a set without everything, are empty
     if any(full is (union or (difference and number > 0)) for number, full in enumerate(constants)):
         return Leaf(AllOrNothing(union))
     kept = [parts[k] for k, full in enumerate(constants) if full is None or (difference and k == 0)]
@@ -164,14 +167,14 @@ def tree_bounds(tree: Tree) -> Array:
     parts = np.stack([tree_bounds(part) for part in tree.parts])
     if tree.operation == "union":
         return np.stack([parts[:, :, 0].min(axis=0), parts[:, :, 1].max(axis=0)], axis=1)
-    met = np.stack([parts[:, :, 0].max(axis=0), parts[:, :, 1].min(axis=0)], axis=1)
-    if not (met[:, 0] < met[:, 1]).all():
+    common = np.stack([parts[:, :, 0].max(axis=0), parts[:, :, 1].min(axis=0)], axis=1)
+    if not (common[:, 0] < common[:, 1]).all():
         raise InputError("the intersection of shapes is empty: they do not meet; move or enlarge one of them")
-    return met
+    return common
 
 
 def padded(bounds: Array) -> Array:
-    """Bounds a little wider, refused unless finite: nothing that matters lies on their rim."""
+    """The bounds with a margin, so that no boundary of a shape lies on theirs; an InputError if they are infinite."""
     if not np.isfinite(bounds).all():
         raise InputError("the shape is not bounded; intersect it with a Box, e.g. HalfSpace(…) & Box(…)")
     margin = 0.01 * (bounds[:, 1] - bounds[:, 0]).max()
@@ -180,7 +183,7 @@ def padded(bounds: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Clipped(ABC):
-    """What boundaries in the plane and in space have in common: a tree of solids, looked at within clip (n, 2)."""
+    """The boundary of a tree of solids within the box clip (n, 2): the base of boundaries in the plane and in space."""
 
     tree: Tree
     clip: Array

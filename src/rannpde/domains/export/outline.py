@@ -17,7 +17,7 @@ from rannpde.errors import require
 OUTLINE_POINTS = 400
 """Points along the diagonal of a domain, unless a spacing is given."""
 ROUND = 12
-"""Sub-arcs at least of a bent arc: small holes are round too."""
+"""Fewest sub-arcs of a curved arc, so that small holes look round too."""
 SECTION = 300
 """Cells along each axis of a section on which its boundary is looked for."""
 
@@ -61,15 +61,15 @@ def _polyline(arcs: Arcs, number: int, step: float) -> Array:
 
 
 def _joined(pieces: list[Array]) -> list[Array]:
-    """Polylines that go on where others end, as closed loops."""
+    """Closed loops of polylines, each of which begins where the one before ends."""
     starts = cKDTree(np.array([piece[0] for piece in pieces]))
     follower = [int(starts.query(piece[-1])[1]) for piece in pieces]
-    open_ones, loops = set(range(len(pieces))), []
-    while open_ones:
-        first = number = min(open_ones)
+    remaining, loops = set(range(len(pieces))), []
+    while remaining:
+        first = number = min(remaining)
         chain = []
-        while number in open_ones:
-            open_ones.remove(number)
+        while number in remaining:
+            remaining.remove(number)
             chain.append(pieces[number][:-1])
             number = follower[number]
         loops.append(np.concatenate(chain))
@@ -102,11 +102,11 @@ def section_outlines(domain: Domain, plane: tuple[int, int], point: Array) -> li
     cell = float(min(across[1] - across[0], up[1] - up[0]))
     values = level(mesh).reshape(len(up), len(across))
     lines = contour_generator(across, up, -values).lines(0.0)
-    return [_onto(np.asarray(line), level, cell) for line in lines]
+    return [_projected(np.asarray(line), level, cell) for line in lines]
 
 
-def _onto(points: Array, level: Callable[[Array], Array], cell: float) -> Array:
-    """Points of a line moved on to the boundary by Newton's method, none of them further than a cell."""
+def _projected(points: Array, level: Callable[[Array], Array], cell: float) -> Array:
+    """Move points of a line on to the boundary by Newton's method; one that would move by more than a cell stays."""
     now, step = points, 1e-4 * cell
     for _ in range(4):
         value = level(now)

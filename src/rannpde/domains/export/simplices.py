@@ -43,7 +43,7 @@ def filled(domain: Domain, resolution: int) -> tuple[Array, Array]:
 
 
 def volumes(points: Array, simplices: Array) -> Array:
-    """Areas or volumes (S,), > 0 for simplices that turn the right way."""
+    """Areas or volumes (S,), positive for positively oriented simplices."""
     corners = points[simplices]
     edges = corners[:, 1:] - corners[:, :1]
     return np.linalg.det(edges) / (2 if points.shape[1] == 2 else 6)
@@ -71,7 +71,7 @@ def _triangles(domain: Domain, spacing: float) -> tuple[Array, Array]:
         loops = halved
         crowded = cKDTree(np.concatenate(loops)).query(inner)[0] < 0.3 * spacing
         inner = inner[~crowded]
-    triangles = _turned(points, triangles)
+    triangles = _oriented(points, triangles)
     # where parts of a union meet, the level vanishes inside too
     inside = domain.level(points[triangles].mean(axis=1)) <= 1e-9 * spacing
     return _used(points, triangles[inside & (volumes(points, triangles) > FLAT_SIMPLEX * spacing**2)])
@@ -82,12 +82,12 @@ def _ticks(lower: float, upper: float, spacing: float) -> Array:
 
 
 def _firsts(loops: list[Array]) -> Array:
-    """The number of the first point of every loop among all."""
+    """The number of the first point of every loop, in the list of the points of all loops."""
     return np.cumsum([0, *(len(loop) for loop in loops[:-1])])
 
 
 def _edges(triangles: Array, count: int) -> Array:
-    """Every edge as one number, sorted."""
+    """Every edge (a, b) with a < b as the number a · count + b, sorted."""
     pairs = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
     return np.unique(pairs[:, 0].astype(np.int64) * count + pairs[:, 1])
 
@@ -101,12 +101,12 @@ def _halved(loop: Array, first: int, followed: Array, count: int) -> Array:
     return np.insert(loop, np.flatnonzero(missing) + 1, middle[missing], axis=0)
 
 
-def _turned(points: Array, simplices: Array) -> Array:
-    """The simplices with two corners exchanged where they turn the wrong way."""
-    wrong = volumes(points, simplices) < 0
-    turned = simplices.copy()
-    turned[wrong, -2:] = simplices[wrong, :-3:-1]
-    return turned
+def _oriented(points: Array, simplices: Array) -> Array:
+    """The simplices with two corners exchanged where their orientation is negative."""
+    negative = volumes(points, simplices) < 0
+    oriented = simplices.copy()
+    oriented[negative, -2:] = simplices[negative, :-3:-1]
+    return oriented
 
 
 def _used(points: Array, simplices: Array) -> tuple[Array, Array]:
@@ -130,12 +130,12 @@ def _tetrahedra(domain: Domain, spacing: float) -> tuple[Array, Array]:
     flat = tetrahedra[(least == 0) & (most == 0)]  # all four on the boundary: inside or out is decided in the middle
     flat = flat[domain.level(points[flat].mean(axis=1)) < 0]
     points, cut = _cut(points, signs, tetrahedra[(least < 0) & (most > 0)], domain.level)
-    every = _turned(points, np.concatenate([tetrahedra[(least < 0) & (most <= 0)], flat, cut]))
+    every = _oriented(points, np.concatenate([tetrahedra[(least < 0) & (most <= 0)], flat, cut]))
     return _used(points, every[volumes(points, every) > FLAT_SIMPLEX * cell**3])
 
 
 def _kuhn(shape: tuple[int, ...]) -> Array:
-    """Six tetrahedra for each cube of a grid, which fit together from cube to cube."""
+    """Kuhn's triangulation: six tetrahedra for each cube of a grid, which match on the faces of neighbouring cubes."""
     corner = combinations([np.arange(n - 1, dtype=float) for n in shape]).astype(np.int64)
     strides = np.array([shape[1] * shape[2], shape[2], 1])
     start = corner @ strides
@@ -167,7 +167,7 @@ def _snapped(points: Array, level: Array, domain: Domain, cell: float) -> tuple[
 
 
 def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tuple[Array, Array]:
-    """All points with those of the cuts, and what lies inside of tetrahedra that cross the boundary."""
+    """The points with those where edges meet the boundary, and the inner parts of the tetrahedra that cross it."""
     pairs = np.array([(a, b) for a in range(4) for b in range(a + 1, 4)])
     edges = np.sort(tetrahedra[:, pairs].reshape(-1, 2), axis=1)
     edges = np.unique(edges[signs[edges[:, 0]] * signs[edges[:, 1]] < 0], axis=0)
@@ -176,8 +176,8 @@ def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tup
     outer = edges.sum(axis=1) - inner
     whole = np.concatenate([points, _roots(points[inner], points[outer], level)])
     pieces: list[tuple[int, ...]] = []
-    for one in tetrahedra.tolist():
-        pieces += _inside(one, signs, number)
+    for corners in tetrahedra.tolist():
+        pieces += _inside(corners, signs, number)
     return whole, np.array(pieces, dtype=np.int64).reshape(-1, 4)
 
 
@@ -188,12 +188,12 @@ def _roots(inner: Array, outer: Array, level: ArrayMap) -> Array:
     return inner + low[:, None] * (outer - inner)
 
 
-def _inside(one: list[int], signs: Array, number: dict[tuple[int, int], int]) -> list[tuple[int, ...]]:
-    """The part of a tetrahedron inside, as tetrahedra. Faces that two share are split alike, by the lower numbers."""
-    inside = sorted(p for p in one if signs[p] <= 0)
+def _inside(corners: list[int], signs: Array, number: dict[tuple[int, int], int]) -> list[tuple[int, ...]]:
+    """The inner part of a tetrahedron, as tetrahedra. A face that two share is split alike, from the lower number."""
+    inside = sorted(p for p in corners if signs[p] <= 0)
     strict = [p for p in inside if signs[p] < 0]
     on = [p for p in inside if signs[p] == 0]
-    out = sorted(p for p in one if signs[p] > 0)
+    out = sorted(p for p in corners if signs[p] > 0)
 
     def at(a: int, b: int) -> int:
         return number[min(a, b), max(a, b)]

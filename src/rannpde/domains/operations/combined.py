@@ -16,7 +16,7 @@ from rannpde.domains.shapes.cutting import Cut
 from rannpde.errors import InputError, reject, require
 
 ASIDE = 1e-5
-"""Distance from a box, relative to the size of a shape, beyond which parts of it have no say in the box."""
+"""Distance from a box, relative to the size of a shape, beyond which a part of it does not change the shape there."""
 SIGNS: dict[SetOperation, str] = {"union": " | ", "intersection": " & ", "difference": " - "}
 
 
@@ -45,7 +45,7 @@ class Combined(Cut):
 
     @cached_property
     def _reaches(self) -> Array:
-        """Bounds (parts, n, 2) of what was put together."""
+        """Bounds (parts, n, 2) of the parts."""
         return np.stack([tree_bounds(part.tree) for part in self.parts])
 
     def __repr__(self) -> str:
@@ -82,8 +82,8 @@ def nearby(domain: Domain, bounds: Array) -> Domain:
         return domain
     slack = ASIDE * domain.size
     reaches = domain._reaches
-    apart = (reaches[:, :, 0] > bounds[:, 1] + slack) | (bounds[:, 0] - slack > reaches[:, :, 1])
-    met = np.asarray(~apart.any(axis=1))
+    disjoint = (reaches[:, :, 0] > bounds[:, 1] + slack) | (bounds[:, 0] - slack > reaches[:, :, 1])
+    met = np.asarray(~disjoint.any(axis=1))
     met[0] |= domain.operation == "difference" or not met.any()
     parts = tuple(nearby(domain.parts[k], bounds) for k in np.flatnonzero(met))
     if len(parts) == len(met) and all(one is other for one, other in zip(parts, domain.parts, strict=True)):
@@ -92,7 +92,7 @@ def nearby(domain: Domain, bounds: Array) -> Domain:
 
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of both; those that shapes have by default give way to others."""
+    """The coordinate names of a combination of two shapes; default names give way to others."""
     if one == other or isinstance(other, DefaultNames):
         return one
     if isinstance(one, DefaultNames):

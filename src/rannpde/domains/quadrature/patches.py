@@ -47,7 +47,7 @@ class RegionPatches(ABC):
 
     @abstractmethod
     def place(self, patch: Array, unit: Array) -> PlacedPoints:
-        """What the parameters (M, k) of the patches (M,) become."""
+        """The points with parameters (M, k) in the patches of these numbers (M,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class PlanarPatches(RegionPatches):
     def _table(self) -> Array:
         """Bottom, height, and family and number of the left and of the right arc, of every interval (P, 6)."""
         ends = [arc_heights(arcs) for arcs in self._families]
-        levels = strip_levels(np.concatenate([one for pair in ends for one in pair]), self.planar.size)
+        levels = strip_levels(np.concatenate([heights for pair in ends for heights in pair]), self.planar.size)
         rows: list[tuple[float, ...]] = []
         for bottom, top in pairwise(levels.tolist()):
             middle = 0.5 * (bottom + top)
@@ -154,16 +154,16 @@ class PlanarPatches(RegionPatches):
         return 2
 
     def place(self, patch: Array, unit: Array) -> PlacedPoints:
-        # nodes of one line across follow each other: each line is met with its arcs once
+        # nodes on one horizontal line follow each other: its crossings with the arcs are computed once
         t = unit[:, 0]
         new = np.concatenate([[True], (patch[1:] != patch[:-1]) | (t[1:] != t[:-1])])
         line = np.cumsum(new) - 1
-        own, s = self._table[patch[new]], t[new]
-        heights = own[:, 0] + own[:, 1] * s**2 * (3 - 2 * s)
-        left, right = (self._meet(own[:, k], own[:, k + 1], heights) for k in (2, 4))
+        rows, s = self._table[patch[new]], t[new]
+        heights = rows[:, 0] + rows[:, 1] * s**2 * (3 - 2 * s)
+        left, right = (self._meet(rows[:, k], rows[:, k + 1], heights) for k in (2, 4))
         wide = np.maximum(right - left, 0.0)
         x = left[line] + wide[line] * unit[:, 1]
-        density = (6 * own[:, 1] * s * (1 - s) * wide)[line]
+        density = (6 * rows[:, 1] * s * (1 - s) * wide)[line]
         return PlacedPoints(np.stack([x, heights[line]], axis=1), density)
 
     def _meet(self, family: Array, number: Array, heights: Array) -> Array:
@@ -178,7 +178,7 @@ class PlanarPatches(RegionPatches):
 
 @dataclass(frozen=True, eq=False)
 class TimedPatches(RegionPatches):
-    """RegionPatches in space at one time, or over an interval of time, which is then the first parameter."""
+    """The patches of a region in space at one time, or times an interval of time, which is then the first parameter."""
 
     space: RegionPatches
     start: float
@@ -205,7 +205,7 @@ class TimedPatches(RegionPatches):
 
 @dataclass(frozen=True, eq=False)
 class JoinedPatches(RegionPatches):
-    """Several regions of one extent as one."""
+    """The patches of several regions with the same number of parameters, as one region."""
 
     parts: tuple[RegionPatches, ...]
 
@@ -226,16 +226,16 @@ class JoinedPatches(RegionPatches):
                 parts.append((mine, part.place(patch[mine] - first, unit[mine])))
             first += part.count
         order = np.argsort(np.concatenate([mine for mine, _ in parts]), kind="stable")
-        placed = [one for _, one in parts]
-        normals = [one.normals for one in placed if one.normals is not None]
+        placed = [samples for _, samples in parts]
+        normals = [samples.normals for samples in placed if samples.normals is not None]
         whole = np.concatenate(normals)[order] if len(normals) == len(placed) else None
         return PlacedPoints(
-            np.concatenate([one.points for one in placed])[order],
-            np.concatenate([one.density for one in placed])[order],
+            np.concatenate([samples.points for samples in placed])[order],
+            np.concatenate([samples.density for samples in placed])[order],
             whole,
         )
 
 
 def joined_patches(parts: Sequence[RegionPatches]) -> RegionPatches:
-    """One region of several; a single one as it is."""
+    """The union of regions; a single one as it is."""
     return parts[0] if len(parts) == 1 else JoinedPatches(tuple(parts))

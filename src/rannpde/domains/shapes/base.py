@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rannpde.domains.boundary.solids import Tree
 
 TRIED_POINTS = 2**14
-"""Points of a box that are tried before a domain is said not to meet it."""
+"""Points of a box that are tried before a domain is taken not to meet it."""
 
 
 SPACE_ONLY = ("domain", "a SpaceTime", "a shape in space", "combine or move the space, then SpaceTime(t=…, x=shape)")
-"""What a space-time is told where a shape is wanted."""
+"""Arguments of the error for a space-time where a shape in space is expected."""
 
 
 class Domain(Region):
@@ -42,7 +42,7 @@ class Domain(Region):
     """Whether the first coordinate is time."""
 
     def require_space(self) -> None:
-        """Refuse a space-time, of which no other shapes are made."""
+        """Refuse a space-time, which can be neither combined nor moved."""
         if self.timed:
             reject(*SPACE_ONLY)
 
@@ -68,7 +68,7 @@ class Domain(Region):
     @property
     @abstractmethod
     def tree(self) -> Tree:
-        """The solids that it is made of, and how."""
+        """The tree of set operations on solids that makes the domain."""
 
     @property
     @abstractmethod

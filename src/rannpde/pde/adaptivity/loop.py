@@ -1,8 +1,8 @@
-"""SOLVE → ESTIMATE → MARK → REFINE, whatever is solved on whatever resolution: the one adaptive loop of all methods.
+"""SOLVE → ESTIMATE → MARK → REFINE: the one adaptive loop of all methods, for any kind of state and of resolution.
 
 A discretisation knows how to solve on a resolution, how to estimate the error of its solution, which indicators its
-parts have, and how to refine where it is told. The loop knows when to stop, and keeps the best state. What a method
-checks besides, such as residuals, is its verdict.
+parts have, and how to refine marked parts. The loop knows when to stop, and keeps the best state. Further checks of a
+method, such as those of residuals, enter as its ``verdict``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rannpde.pde.tolerance import DOERFLER_SHARE, GAIN
 
 ResolutionT = TypeVar("ResolutionT")
 ERROR_SHARE = 1 / float(np.sqrt(2))
-"""The error of one of two solutions over their difference, where their errors are independent and of one size."""
+"""The error of one of two solutions over their difference, where their errors are independent and equally large."""
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
@@ -102,7 +102,7 @@ class AdaptiveRecord(Generic[StateT, IterationT]):
 
 @dataclass(frozen=True)
 class AdaptiveLoop:
-    """How the loop marks and when it gives up.
+    """Settings of the loop: how it marks, and when it gives up.
 
     theta : share of the squared indicators that marked parts hold
     most : iterations at most
@@ -155,8 +155,8 @@ class AdaptiveLoop:
             progress.last = now
             progress.estimates.append(estimate)
             progress.iterations.append(describe(now, estimate, perf_counter() - begin))
-            known = progress.best is not None and np.isfinite(progress.best_estimate)
-            if not known or (estimate <= progress.best_estimate if better is None else better(now, estimate)):
+            comparable = progress.best is not None and np.isfinite(progress.best_estimate)
+            if not comparable or (estimate <= progress.best_estimate if better is None else better(now, estimate)):
                 progress.choose(now, estimate)
             if report is not None:
                 report(now, estimate)

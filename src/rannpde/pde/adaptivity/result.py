@@ -16,13 +16,14 @@ IterationT = TypeVar("IterationT")
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of an adaptive loop: the size of the basis, and what came of it. None is what a method lacks.
+    """A record of one iteration of an adaptive loop; None where a method has no such number.
 
     width : how many features, or what ``counted`` names instead, such as cells
     steps : of Newton's method, or in time
     difference : relative L² difference to the iteration before, the largest over the fields; infinite where unknown
-    residual : relative, on held-out points or the largest of a cell; infinite where unknown
+    residual : relative, on held-out points, or the largest over the cells; infinite where unknown
     degree : of the functions of a cell; rank, nodes : of a basis and its quadrature; tolerance : of the iteration
+    counted : what ``width`` counts
     """
 
     width: int
@@ -66,12 +67,12 @@ class AdaptiveResult(Generic[StateT, IterationT]):
 
 def iteration_lines(iterations: Sequence[object]) -> list[str]:
     """One line of the report for each iteration."""
-    return [f"iteration {number}: {one}" for number, one in enumerate(iterations, start=1)]
+    return [f"iteration {number}: {record}" for number, record in enumerate(iterations, start=1)]
 
 
 def iteration_table(iterations: Iterable[object]) -> list[dict[str, Any]]:
-    """The fields of every record as JSON-able data; what is infinite, because it is not known, is text."""
-    return [{name: "inf" if value == np.inf else value for name, value in vars(one).items()} for one in iterations]
+    """The fields of every record as data for JSON: infinity, which stands for unknown values, becomes text."""
+    return [{name: "inf" if value == np.inf else value for name, value in vars(each).items()} for each in iterations]
 
 
 def iterations_from(kind: type[IterationT], table: Iterable[dict[str, Any]]) -> tuple[IterationT, ...]:

@@ -15,7 +15,7 @@ from rannpde.domains.region import Region
 from rannpde.errors import FileError, InputError, positive_integer, reject, require, suggestion
 from rannpde.network.export import full_coefficients, one_layer
 from rannpde.network.features import RandomFeatures
-from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
+from rannpde.network.laws import BoxUniform, FewCoordinates, IntegerFrequencies, WeightLaw
 from rannpde.network.plain import PlainFunction
 from rannpde.network.storage import floats
 from rannpde.pde.collocation.layers import NonRidgeLayer, SubdomainLayer, pack_layer, unpack_layer
@@ -197,7 +197,7 @@ class BoxFeatures:
     def _layer(self, box: Array, width: int, scales: Scales, rng: np.random.Generator) -> RandomFeatures:
         law, activation = self.law, self.activation
         if self.periodic:
-            law, activation = WholeFrequencies(scales, self.periodic), "cos"
+            law, activation = IntegerFrequencies(scales, self.periodic), "cos"
         elif law is None:
             dense = len(scales) < self.tuning.few_coordinates_from
             law = BoxUniform(scales) if dense else FewCoordinates(scales)

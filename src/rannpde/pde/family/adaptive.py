@@ -23,12 +23,12 @@ from rannpde.pde.monitor import Monitor, Status
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What is interpolated, at one node.
+    """The interpolated values at one node.
 
     values : (m, fields), compared in the root mean square over m, each field relative to its own size
     error : estimated relative error of the values
     result : whatever else belongs to the node, such as the solution
-    ended : why the evaluation was cut short from outside, if it was
+    ended : the status of an evaluation that a limit or an interrupt cut short, else None
     """
 
     values: Array
@@ -38,13 +38,13 @@ class Sample:
 
 
 class Evaluate(Protocol):
-    """Values at nodes of reduced coordinates in [-1, 1]^d; may end early, with fewer samples than nodes."""
+    """Evaluation at nodes of reduced coordinates in [-1, 1]^d; it may end early, with fewer samples than nodes."""
 
     def __call__(self, nodes: Sequence[Array], /) -> list[Sample]: ...
 
 
-class Doubt(Protocol):
-    """Which of these reduced coordinates (K, d) an interpolation seems worst at (d,); None where nobody knows."""
+class WorstPoint(Protocol):
+    """The one (d,) of these reduced coordinates (K, d) where an interpolation seems worst; None where it is unknown."""
 
     def __call__(self, samples: Sequence[Sample], grid: SparseGrid, reduced: Array, /) -> Array | None: ...
 
@@ -62,7 +62,7 @@ class Refinement:
 class Interpolant:
     """Samples at the nodes of a growing sparse grid, the state of the loop.
 
-    missed : relative error of the checks beyond the estimate there
+    missed : largest relative error of the checks that the estimate there does not cover; 0 where it covers all
     """
 
     dim: int
@@ -82,7 +82,7 @@ class Interpolant:
         return np.stack([sample.values for sample in self.samples])
 
     def add(self, index: Levels, sample: Sample) -> None:
-        """Take the sample at a node in."""
+        """Add the node of an index with its sample."""
         self.indices.append(index)
         self.samples.append(sample)
 
@@ -91,25 +91,25 @@ class Interpolant:
         return np.asarray(np.tensordot(self.grid.weights(node[None])[0], self.values, axes=1))
 
     def reopen(self) -> None:
-        """After an end within an iteration: indices whose neighbours above never came are active again."""
-        below = {one for index in self.indices for one in backward_neighbours(index)}
+        """Make indices active again whose forward neighbours are missing, because an iteration was cut short."""
+        below = {neighbour for index in self.indices for neighbour in backward_neighbours(index)}
         self.finished &= below
 
     def keep(self, count: int) -> None:
-        """Forget all samples but the first ones."""
+        """Drop all samples but the first ``count``."""
         del self.indices[count:], self.samples[count:]
         self.reopen()
 
     @property
     def active(self) -> list[int]:
-        """Positions of the indices whose neighbours above are not there yet."""
+        """Positions of the indices whose forward neighbours have not been added yet."""
         return [k for k, index in enumerate(self.indices) if index not in self.finished]
 
     def sizes(self) -> Array:
         """(n, fields): the larger of the surplus and of the Chebyshev coefficient of every index.
 
-        A surplus is the error at one value only, and small by chance where the error is elsewhere, such as at a kink;
-        coefficients are not. Both are of one size where the function is analytic.
+        A surplus is the error at one value only, and may be small by chance where the error is elsewhere, such as at a
+        kink; coefficients are not. Where the function is analytic, both have the same order of magnitude.
         """
         grid = self.grid
         surpluses = np.tensordot(grid.surplus_matrix, self.values, axes=1)
@@ -119,17 +119,17 @@ class Interpolant:
     def indicators(self) -> Array:
         """(n, fields): the sizes, but no less than a share of those one and two levels below.
 
-        Along several axes the smallest of those directly below counts.
+        Of the backward neighbours along several axes, the smallest is taken.
         """
         position = {index: k for k, index in enumerate(self.indices)}
         share = self.settings.believed_decay
-        own = self.sizes()
-        first, second = np.zeros_like(own), np.zeros_like(own)
+        sizes = self.sizes()
+        first, second = np.zeros_like(sizes), np.zeros_like(sizes)
         for k, index in enumerate(self.indices):
-            below = [position[one] for one in backward_neighbours(index)]
+            below = [position[neighbour] for neighbour in backward_neighbours(index)]
             if below:
-                first[k], second[k] = own[below].min(axis=0), first[below].min(axis=0)
-        return np.maximum(own, np.maximum(share * first, share**2 * second))
+                first[k], second[k] = sizes[below].min(axis=0), first[below].min(axis=0)
+        return np.maximum(sizes, np.maximum(share * first, share**2 * second))
 
     def _tail_factors(self) -> Array:
         """(fields,): what all later indices add, relative to the last ones, by the decay of the sizes so far.
@@ -146,7 +146,7 @@ class Interpolant:
             if last < 4:
                 continue
             largest = np.array([sizes[levels[:, axis] == level].max(axis=0) for level in range(last + 1)])
-            if np.all(largest[-3:] <= self.settings.noise_level * noise):  # errors of solves, which count elsewhere
+            if np.all(largest[-3:] <= self.settings.noise_level * noise):  # errors of solves are estimated separately
                 continue
             last_levels = np.arange(last // 2, last + 1)
             logs = np.log(np.maximum(largest[last_levels], 1e-17 * sizes.max(axis=0) + 1e-300))
@@ -158,32 +158,33 @@ class Interpolant:
 
     @property
     def floor(self) -> Array:
-        """(fields,): the size below which errors are relative to this and not to the solution."""
+        """(fields,): the size to which errors are relative where the solution is smaller than it."""
         largest = np.max([root_mean_squares(sample.values) for sample in self.samples], axis=0)
         floor = self.settings.smallest_share * largest
         return np.where(floor > 0, floor, 1.0)
 
     def model(self) -> ErrorModel:
-        """The error estimate of the interpolation as it is."""
+        """The error estimate of the present interpolation."""
         values, floor = self.values, self.floor
-        own = np.array([sample.error * np.maximum(root_mean_squares(sample.values), floor) for sample in self.samples])
+        sizes = [np.maximum(root_mean_squares(sample.values), floor) for sample in self.samples]
+        errors = np.array([sample.error * size for sample, size in zip(self.samples, sizes, strict=True)])
         gram = np.einsum("imf,jmf->fij", values, values, optimize=True) / values.shape[1]
         indicators = self.indicators() * self._tail_factors()
-        return ErrorModel(self.grid, np.array(self.active, dtype=int), indicators, own, gram, floor, self.missed)
+        return ErrorModel(self.grid, np.array(self.active, dtype=int), indicators, errors, gram, floor, self.missed)
 
     def estimate(self) -> tuple[float, float]:
         """The largest estimated errors over the range: of interpolation, and of the solves."""
         return self.model().largest(self.settings.judged_values)
 
     def relative_indicators(self) -> Array:
-        """(n,): relative to the size at the node, the largest over the fields."""
+        """(n,): the indicators relative to the size of the values at the node, the largest over the fields."""
         sizes = np.maximum([root_mean_squares(sample.values) for sample in self.samples], self.floor)
         return np.asarray((self.indicators() / sizes).max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveInterpolation:
-    """How the loop ended. checks : error at the random values, checked : reduced coordinates of these (k, d)."""
+    """The result of the loop. checks : errors at the random values; checked : their reduced coordinates (k, d)."""
 
     interpolant: Interpolant
     status: Status
@@ -202,14 +203,14 @@ def interpolate_adaptively(
     rng: np.random.Generator,
     monitor: Monitor,
     batch: int = 1,
-    doubt: Doubt | None = None,
+    worst_point: WorstPoint | None = None,
 ) -> AdaptiveInterpolation:
     """Interpolate in d parameters to the relative error ``tol``.
 
     batch : active indices that are refined at once: as many as there are workers to evaluate at their neighbours
-    doubt : where one of the checks is made; all are made at random values without it
+    worst_point : chooses where one of the checks is made; without it, all are made at random values
     """
-    loop = _Loop(evaluate, Interpolant(dim, settings), tol, settings, rng, monitor, doubt)
+    loop = _Loop(evaluate, Interpolant(dim, settings), tol, settings, rng, monitor, worst_point)
     status, detail = loop.run(batch)
     return AdaptiveInterpolation(
         loop.state, status, detail, np.array(loop.checked).reshape(-1, dim), tuple(loop.check_errors()),
@@ -225,17 +226,17 @@ class _Loop:
     settings: FamilySettings
     rng: np.random.Generator
     monitor: Monitor
-    doubt: Doubt | None = None
+    worst_point: WorstPoint | None = None
     iterations: list[Refinement] = field(default_factory=list)
     checked: list[Array] = field(default_factory=list)
     check_samples: list[Sample] = field(default_factory=list)
 
     def run(self, batch: int) -> tuple[Status, str]:
-        """Why the loop ended, with a detail."""
+        """Iterate; return the status with which the loop ends, and a detail."""
         state = self.state
         ended = self._take([(0,) * state.dim]) or self._take_axes()
         while ended is None:
-            self._notice_missed()
+            self._update_missed()
             interpolation, solved = state.estimate()
             self._record(interpolation + solved)
             if not np.isfinite(interpolation + solved):
@@ -243,7 +244,7 @@ class _Loop:
             broad = state.missed > 0
             if interpolation + solved <= self.tol or interpolation <= min(0.5 * solved, self.tol):
                 ended = self._check()
-                self._notice_missed()
+                self._update_missed()
                 if ended is None and state.missed == 0:
                     return self._judged(*state.estimate())
                 if ended is not None:
@@ -261,12 +262,12 @@ class _Loop:
         return ended
 
     def _take(self, indices: list[Levels]) -> tuple[Status, str] | None:
-        """Evaluate at the nodes of new indices; why the loop must end, if it must."""
+        """Evaluate at the nodes of new indices; the status with which the loop must end, or None."""
         if not indices:
             return Status.STALLED, "there is no node left to refine at"
         samples = self.evaluate([_node(index) for index in indices])
         for index, sample in zip(indices, samples, strict=False):
-            if sample.ended is not None and self.state.samples:  # cut short: what was there is better without it
+            if sample.ended is not None and self.state.samples:  # a sample that was cut short would make it worse
                 return sample.ended, ""
             self.state.add(index, sample)
             if sample.ended is not None:
@@ -276,12 +277,12 @@ class _Loop:
         return None if len(samples) == len(indices) else (Status.BUDGET, "")
 
     def _take_axes(self) -> tuple[Status, str] | None:
-        """The first levels of every parameter, before decay is believed."""
+        """Evaluate the first levels of every parameter, before any decay of the surpluses is relied on."""
         state = self.state
         for level in range(1, self.settings.first_levels + 1):
-            wanted = [tuple(level if k == axis else 0 for k in range(state.dim)) for axis in range(state.dim)]
-            state.finished |= {below for index in wanted for below in backward_neighbours(index)}
-            ended = self._take(wanted)
+            axis_indices = [tuple(level if k == axis else 0 for k in range(state.dim)) for axis in range(state.dim)]
+            state.finished |= {below for index in axis_indices for below in backward_neighbours(index)}
+            ended = self._take(axis_indices)
             if ended is not None:
                 return ended
         return self._take(self._above(state.indices))
@@ -295,10 +296,10 @@ class _Loop:
         return candidates or self._refined(1, False)
 
     def _refined(self, batch: int, broad: bool) -> list[Levels]:
-        """Finish the active indices with the largest indicators; the nodes above them that may be added.
+        """Finish the active indices with the largest indicators, and return those of their forward neighbours to add.
 
-        broad : finish those of the lowest degree instead. Where a check was missed though the surpluses are small,
-        they are small by chance in directions that were not looked at further.
+        broad : finish those of the lowest degree instead. Where an error at a check is not covered though the surpluses
+        are small, they are small by chance in directions that were not refined.
         """
         state = self.state
         relative = state.relative_indicators()
@@ -318,15 +319,16 @@ class _Loop:
     def _check(self) -> tuple[Status, str] | None:
         """Evaluate at new values, one of them where the interpolation seems worst, the others random.
 
-        After a check was missed there are as many again: values at which the interpolation was corrected prove nothing.
+        After a check that the estimate did not cover, there are as many new ones: a check at values that have become
+        nodes would prove nothing.
         """
         from scipy.stats import qmc  # loading it takes half a second
 
-        state, wanted = self.state, 1 + self.settings.checks * self.state.dim
-        nodes = list(2 * qmc.LatinHypercube(state.dim, rng=self.rng).random(wanted) - 1)  # one in every stratum
-        if self.doubt is not None:
+        state, count = self.state, 1 + self.settings.checks * self.state.dim
+        nodes = list(2 * qmc.LatinHypercube(state.dim, rng=self.rng).random(count) - 1)  # one in every stratum
+        if self.worst_point is not None:
             shifted = judged_values(state.dim, self.settings.judged_values) + self.rng.uniform(0, 2, state.dim)
-            worst = self.doubt(state.samples, state.grid, (shifted + 1) % 2 - 1)
+            worst = self.worst_point(state.samples, state.grid, (shifted + 1) % 2 - 1)
             nodes = nodes if worst is None else [worst, *nodes[1:]]
         samples = self.evaluate(nodes)
         for node, sample in zip(nodes, samples, strict=False):
@@ -344,8 +346,8 @@ class _Loop:
             errors.append(float(np.max(root_mean_squares(sample.values - self.state.predict(node)) / size)))
         return errors
 
-    def _notice_missed(self) -> None:
-        """How far the checks lie beyond the estimate at their values: it is added to the estimate everywhere."""
+    def _update_missed(self) -> None:
+        """Set the largest error of a check that the estimate does not cover; it is added to the estimate everywhere."""
         self.state.missed = 0.0
         if not self.checked:
             return
@@ -354,9 +356,9 @@ class _Loop:
             self.state.missed = np.inf
             return
         interpolation, solved = self.state.model().errors(np.array(self.checked))
-        own = np.array([sample.error for sample in self.check_samples])
-        met = errors <= np.maximum(interpolation + solved + own, 0.5 * self.tol)
-        self.state.missed = float(np.max(np.where(met, 0.0, errors)))
+        check_errors = np.array([sample.error for sample in self.check_samples])
+        covered = errors <= np.maximum(interpolation + solved + check_errors, 0.5 * self.tol)
+        self.state.missed = float(np.max(np.where(covered, 0.0, errors)))
 
     def _judged(self, interpolation: float, solved: float) -> tuple[Status, str]:
         if interpolation + solved <= self.tol:
@@ -373,11 +375,12 @@ class _Loop:
 
     def _predicted(self) -> float:
         """Solves that the tolerance needs, if the error goes on as exp(-c n^(1/d)), the best that smoothness allows."""
-        solves = np.array([one.solves for one in self.iterations], dtype=float)
+        solves = np.array([iteration.solves for iteration in self.iterations], dtype=float)
         dim, count = self.state.dim, solves[-1]
         if count < 16 * dim**2:
             return float(count + 1)
-        envelope = np.maximum.accumulate([one.estimate for one in self.iterations][::-1])[::-1]  # not exceeded any more
+        estimates = [iteration.estimate for iteration in self.iterations]
+        envelope = np.maximum.accumulate(estimates[::-1])[::-1]  # the largest estimate from then on
         half = int(np.searchsorted(solves, count / 2))
         reached, before = float(np.mean(envelope[-2:])), float(envelope[half])
         rate = np.log(before / reached) / max(count ** (1 / dim) - solves[half] ** (1 / dim), 1e-300)

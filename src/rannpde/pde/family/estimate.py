@@ -18,16 +18,17 @@ from rannpde.pde.family.nodes import SparseGrid
 class ErrorModel:
     """Relative errors of the interpolation at any value of the parameters.
 
-    grid : the nodes; active : positions of those whose surpluses stand for what is missing
-    indicators : (n, fields), sizes of the surpluses; own : (n, fields), absolute errors of the values at the nodes
+    grid : the nodes; active : positions of those whose surpluses stand for the missing terms
+    indicators : (n, fields), sizes of the surpluses; node_errors : (n, fields), absolute errors of the values at nodes
     gram : (fields, n, n), mean products of the values, from which the size of a combination of them follows
-    floor : (fields,), the size below which errors are relative to this; missed : error of checks beyond the estimate
+    floor : (fields,), the size to which errors are relative where the solution is smaller than it
+    missed : largest error of a check that the estimate did not cover
     """
 
     grid: SparseGrid
     active: Array
     indicators: Array
-    own: Array
+    node_errors: Array
     gram: Array
     floor: Array
     missed: float = 0.0
@@ -35,15 +36,15 @@ class ErrorModel:
     def errors(self, reduced: Array) -> tuple[Array, Array]:
         """Estimated relative errors (K,) at reduced coordinates (K, d): of interpolation, and of the solves.
 
-        Errors of solves are independent of each other or vary slowly with the parameters: neither are amplified as the
-        worst signs would be, which nobody chose.
+        Errors of solves are independent of each other, or vary slowly with the parameters. Their squares are therefore
+        added, and not their absolute values, which would assume the worst combination of signs.
         """
         functions = np.abs(self.grid.functions(reduced))[:, self.active]
         weights = self.grid.weights(reduced)
         sizes = np.maximum(np.sqrt(np.maximum(np.einsum("kn,fnm,km->kf", weights, self.gram, weights), 0)), self.floor)
         interpolation = functions @ self.indicators[self.active] / sizes
         with np.errstate(invalid="ignore"):  # an error that is unknown is infinite, and stays so
-            solved = np.sqrt(np.square(weights) @ np.square(self.own)) / sizes
+            solved = np.sqrt(np.square(weights) @ np.square(self.node_errors)) / sizes
         solved = np.where(np.isnan(solved), np.inf, solved)
         return interpolation.max(axis=1) + self.missed, solved.max(axis=1)
 
@@ -54,7 +55,7 @@ class ErrorModel:
 
     def pack(self) -> dict[str, Array]:
         """Arrays for a file."""
-        known = np.where(np.isfinite(self.own), self.own, -1.0)  # files hold finite numbers only
+        known = np.where(np.isfinite(self.node_errors), self.node_errors, -1.0)  # files hold finite numbers only
         missed = np.array([self.missed if np.isfinite(self.missed) else -1.0])
         return {
             "indices": self.grid.levels.astype("<i8"), "active": np.asarray(self.active, dtype="<i8"), "own": known,
@@ -73,10 +74,10 @@ def unpack_errors(arrays: Mapping[str, Array]) -> ErrorModel:
         raise FileError("the active nodes of the family are not among its nodes")
     indicators = floats(arrays, "indicators", (count, None))
     fields = indicators.shape[1]
-    own, missed = floats(arrays, "own", (count, fields)), float(floats(arrays, "missed", (1,))[0])
+    errors, missed = floats(arrays, "own", (count, fields)), float(floats(arrays, "missed", (1,))[0])
     grid: Any = SparseGrid(tuple(tuple(int(n) for n in row) for row in levels))
     return ErrorModel(
-        grid, active, indicators, np.where(own < 0, np.inf, own), floats(arrays, "gram", (fields, count, count)),
+        grid, active, indicators, np.where(errors < 0, np.inf, errors), floats(arrays, "gram", (fields, count, count)),
         floats(arrays, "floor", (fields,)), np.inf if missed < 0 else missed,
     )  # fmt: skip
 

@@ -24,16 +24,16 @@ from rannpde.pde.solution import Solution
 class Family(ParametricSolution):
     """The solution for every value of the parameters with a range: ``family(points, nu=0.03)``.
 
-    asked : values of all solutions at the points that were asked for last
+    cached : values of all members at the points of the last evaluation
     """
 
-    asked: dict[tuple[MultiIndex, bytes], Array] = field(default_factory=dict, init=False)
+    cached: dict[tuple[MultiIndex, bytes], Array] = field(default_factory=dict, init=False)
 
     # ------------------------------------------------------------------------------------------------ values
 
     def __call__(self, points: Array, *unnamed: float, **values: float) -> Array:
         """The fields at points (M, n) for one value of every parameter: (M,) for a single field, else (M, fields)."""
-        example = ", ".join(f"{name}={one.middle:g}" for name, one in self.ranges.items())
+        example = ", ".join(f"{name}={span.middle:g}" for name, span in self.ranges.items())
         require(not unnamed, "values", unnamed, "named", f"family(points, {example})")
         return self.derivative(points, None, None, **values)
 
@@ -55,16 +55,17 @@ class Family(ParametricSolution):
         return derivatives[:, 0] if len(self.fields) == 1 else derivatives
 
     def _combined(self, points: Array, index: MultiIndex, weights: Array) -> Array:
-        """∂^index (M, fields) from the solutions at the nodes, which are kept for the last points that were asked for:
-        other values of the parameters there cost a product of matrices."""
-        if len(self.members) * len(points) > block_rows(len(self.fields)):  # too many to keep
-            return CombinedFunction(tuple(one.function for one in self.members), weights).derivative(points, index)
+        """∂^index (M, fields) from the values of all members, which are cached for the points of the last evaluation:
+        at the same points, other values of the parameters cost a product of matrices."""
+        if len(self.members) * len(points) > block_rows(len(self.fields)):  # too many to cache
+            functions = tuple(member.function for member in self.members)
+            return CombinedFunction(functions, weights).derivative(points, index)
         key = (index, points.tobytes())
-        if key not in self.asked:
-            values = np.stack([one.function.derivative(points, index) for one in self.members])
-            self.asked.clear()
-            self.asked[key] = values
-        return np.asarray(np.tensordot(weights, self.asked[key], axes=1))
+        if key not in self.cached:
+            values = np.stack([member.function.derivative(points, index) for member in self.members])
+            self.cached.clear()
+            self.cached[key] = values
+        return np.asarray(np.tensordot(weights, self.cached[key], axes=1))
 
     def field(self, name: str, points: Array, **values: float) -> Array:
         """The values (M,) of one field."""
@@ -74,7 +75,7 @@ class Family(ParametricSolution):
     def at(self, **values: float) -> Solution:  # type: ignore[override]  # of a family, values are of parameters
         """The Solution at one value of every parameter, with its own estimate and residuals.
 
-        Its status is that of the estimate at these values, which may be below the tolerance where others are not.
+        Its estimate is that at these values, which may be below the tolerance where those at other values are not.
         """
         stated = parameter_values(self.ranges, values)
         problem = self.stated.with_parameters(stated)
@@ -97,7 +98,7 @@ class Family(ParametricSolution):
             return {}
         largest = dict.fromkeys(self.fields, 0.0)
         for reduced in judged_values(len(self.ranges), 8):
-            values = {name: one.value(y) for (name, one), y in zip(self.ranges.items(), reduced, strict=True)}
+            values = {name: span.value(y) for (name, span), y in zip(self.ranges.items(), reduced, strict=True)}
             problem = self.stated.with_parameters(values)
             points = problem.domain.sample(count, rng=rng)
             exact = problem.exact_solution
@@ -125,9 +126,9 @@ class Family(ParametricSolution):
         reduced = self._reduced(values)[None]
         if by is None:
             return self.model.grid.weights(reduced)[0]
-        one = choose("by", by, self.ranges)
+        span = choose("by", by, self.ranges)
         orders: MultiIndex = tuple(int(name == by) for name in self.ranges)
-        return np.asarray(float(one.slope(values[by])) * self.model.grid.weights(reduced, orders)[0])
+        return np.asarray(float(span.slope(values[by])) * self.model.grid.weights(reduced, orders)[0])
 
     def _inside(self, points: Array) -> bool:
         lower, upper = np.asarray(self.stated.domain.bounds, dtype=float).T
@@ -136,5 +137,5 @@ class Family(ParametricSolution):
 
 def middle_of(ranges: Mapping[str, Range], model: ErrorModel, members: Sequence[Solution]) -> CombinedFunction:
     """The combination of solutions at the middle of all ranges."""
-    reduced = np.array([[float(one.reduced(one.middle)) for one in ranges.values()]])
+    reduced = np.array([[float(span.reduced(span.middle)) for span in ranges.values()]])
     return CombinedFunction(tuple(member.function for member in members), model.grid.weights(reduced)[0])

@@ -31,10 +31,10 @@ from rannpde.pde.solution import Report
 from rannpde.pde.tolerance import CONFIDENCE
 
 QUANTILE_DRAWS = 2**14
-"""Quasi-random values of the parameters for quantiles, which polynomials have no formula for; their error is 1e-3 of
+"""Quasi-random values of the parameters for quantiles, for which polynomials have no formula; their error is 1e-3 of
 the spread, measured on normal and on bimodal quantities."""
 QUANTILE_BLOCK = 2**22
-"""Numbers of a block of drawn values that are in memory at once."""
+"""Sampled values that are in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class Propagated:
 
     mean, std : moments of the polynomial, exact up to rounding
     first : parameter → first-order Sobol index, the share of the variance that it explains alone
-    total : parameter → total Sobol index, the share in which it has any part
-    error : largest error of the quantity itself, which that of mean and std does not exceed by more than a factor 2
+    total : parameter → total Sobol index, the share of the variance that it explains alone or together with others
+    error : largest error of the quantity; the errors of mean and std are at most twice as large
     """
 
     polynomial: ParameterPolynomial
@@ -58,14 +58,14 @@ class Propagated:
 
     def quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Quantiles (k, …) at these probabilities, from a quasi-random sample of the polynomial."""
-        wanted = finite_array("probabilities", np.atleast_1d(probabilities), 1)
-        inside = len(wanted) > 0 and bool(((wanted > 0) & (wanted < 1)).all())
+        levels = finite_array("probabilities", np.atleast_1d(probabilities), 1)
+        inside = len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
         require(inside, "probabilities", probabilities, "between 0 and 1", "0.95 means 95 %")
         weights = self.polynomial.grid.weights(self._draws(QUANTILE_DRAWS))
         flat = self.polynomial.values.reshape(len(self.polynomial.values), -1)
         step = max(1, QUANTILE_BLOCK // QUANTILE_DRAWS)
-        blocks = [np.quantile(weights @ flat[:, k : k + step], wanted, axis=0) for k in range(0, flat.shape[1], step)]
-        return np.concatenate(blocks, axis=1).reshape(len(wanted), *self.polynomial.values.shape[1:])
+        blocks = [np.quantile(weights @ flat[:, k : k + step], levels, axis=0) for k in range(0, flat.shape[1], step)]
+        return np.concatenate(blocks, axis=1).reshape(len(levels), *self.polynomial.values.shape[1:])
 
     def band(self, confidence: float = CONFIDENCE) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds the quantity with that probability."""
@@ -88,10 +88,10 @@ class Propagated:
 
     def _reduced(self, uniform: Array) -> Array:
         columns = []
-        for (name, one), share in zip(self.polynomial.ranges.items(), uniform.T, strict=True):
+        for (name, span), share in zip(self.polynomial.ranges.items(), uniform.T, strict=True):
             law = self.laws[name]
             value = np.full(len(share), law) if is_real(law) else law.ppf(share)
-            columns.append(one.reduced(np.clip(value, one.lower, one.upper)))
+            columns.append(span.reduced(np.clip(value, span.lower, span.upper)))
         return np.stack(columns, axis=1)
 
     def report(self) -> Report:
@@ -127,19 +127,19 @@ def propagate(polynomial: ParameterPolynomial, laws: Mapping[str, Any], rng: Rng
     for name in laws:
         choose("the parameter", name, polynomial.ranges)
     checked: dict[str, Any] = {}
-    for name, one in polynomial.ranges.items():
+    for name, span in polynomial.ranges.items():
         if name not in laws:
             raise InputError(f"the parameter {name!r} has no law; give a distribution of scipy.stats, or a number")
         if is_real(laws[name]):
-            require(one.contains(laws[name]), name, laws[name], f"from {one.lower:g} to {one.upper:g}")
+            require(span.contains(laws[name]), name, laws[name], f"from {span.lower:g} to {span.upper:g}")
             checked[name] = float(laws[name])
         else:
-            checked[name] = law_within(name, laws[name], one)
+            checked[name] = law_within(name, laws[name], span)
     grid = polynomial.grid
     firsts, seconds = [], []
-    for axis, (name, one) in enumerate(polynomial.ranges.items()):
+    for axis, (name, span) in enumerate(polynomial.ranges.items()):
         law = checked[name]
-        nodes, weights = (one.reduced([law]), np.ones(1)) if is_real(law) else law_rule(law, one)
+        nodes, weights = (span.reduced([law]), np.ones(1)) if is_real(law) else law_rule(law, span)
         table = hierarchical(int(grid.levels[:, axis].max()), nodes)[:, grid.levels[:, axis]]
         firsts.append(weights @ table)
         seconds.append(table.T @ (weights[:, None] * table))
@@ -157,22 +157,22 @@ def propagate(polynomial: ParameterPolynomial, laws: Mapping[str, Any], rng: Rng
                 continue
             alone = _second_moment(flat, firsts, seconds, {axis})
             without = _second_moment(flat, firsts, seconds, set(range(len(firsts))) - {axis})
-            first[name] = _plain_share(alone / variance, shape)
-            total[name] = _plain_share(1 - without / variance, shape)
+            first[name] = _number_or_array(alone / variance, shape)
+            total[name] = _number_or_array(1 - without / variance, shape)
     seed = int(random_generator("rng", rng).integers(2**32))
     return Propagated(
-        polynomial, checked, _plain_share(mean, shape), _plain_share(np.sqrt(variance), shape), first, total,
+        polynomial, checked, _number_or_array(mean, shape), _number_or_array(np.sqrt(variance), shape), first, total,
         polynomial.error, seed,
     )  # fmt: skip
 
 
 def _second_moment(surpluses: Array, firsts: Sequence[Array], seconds: Sequence[Array], known: set[int]) -> Array:
-    """E[E[q | parameters that are known]²] of the quantity with surpluses (n, m): (m,)."""
+    """E[E[q | known parameters]²] of the quantity with surpluses (n, m): (m,)."""
     matrix = np.ones_like(seconds[0])
     for axis, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
         matrix = matrix * (second if axis in known else np.outer(first, first))
     return np.asarray(np.einsum("im,ij,jm->m", surpluses, matrix, surpluses, optimize=True))
 
 
-def _plain_share(value: Array, shape: tuple[int, ...]) -> Any:
+def _number_or_array(value: Array, shape: tuple[int, ...]) -> Any:
     return float(value[0]) if shape == () else value.reshape(shape)

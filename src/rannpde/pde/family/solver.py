@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, require
-from rannpde.pde.family.adaptive import AdaptiveInterpolation, Doubt, Sample, interpolate_adaptively
+from rannpde.pde.family.adaptive import AdaptiveInterpolation, Sample, WorstPoint, interpolate_adaptively
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.nodes import SparseGrid
@@ -73,21 +73,21 @@ def solve_family(
     measure = OutputValues(tuple(problem.outputs)) if problem.changing_domain else FieldValues.of(problem, settings)
     members = _Members(problem, settings.member_share * tol, solver, seeds, monitor, measure)
     interpolation = interpolate_adaptively(
-        members, len(problem.ranges), tol, settings, choice_rng, monitor, solver.workers, _doubt(problem)
+        members, len(problem.ranges), tol, settings, choice_rng, monitor, solver.workers, _worst_residual(problem)
     )
     return _family(problem, tol, interpolation, settings, monitor, members)
 
 
-def _doubt(problem: Problem) -> Doubt | None:
-    """Checks where the equations are satisfied worst; None where the domain changes, or nothing tells the residual."""
+def _worst_residual(problem: Problem) -> WorstPoint | None:
+    """Where the residual of the equations is largest; None where the domain changes, or the residual is not known."""
     residual = None if problem.changing_domain else ParametricResidual.of(problem)
     if residual is None:
         return None
 
-    def doubt(samples: Sequence[Sample], grid: SparseGrid, reduced: Array) -> Array | None:
+    def worst_point(samples: Sequence[Sample], grid: SparseGrid, reduced: Array) -> Array | None:
         return residual.worst([sample.result.function for sample in samples], grid, reduced)
 
-    return doubt
+    return worst_point
 
 
 class Measure(Protocol):

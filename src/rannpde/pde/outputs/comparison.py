@@ -1,9 +1,9 @@
-"""Values of an output for a solution and for the second one, and the bound that their difference gives.
+"""Values of an output for a solution and for a second one, and the error bound that their difference gives.
 
     |Q(u) - Q(u₁)| ≤ c ∫ |q(u₁) - q(u₂)| + quadrature.
 
-No cancellation of errors is assumed: the integral is that of the absolute difference, and at single points the
-differences in a neighbourhood count too.
+No cancellation of errors is assumed: the absolute difference is integrated, and at single points the differences in a
+neighbourhood are taken into account.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rannpde.pde.tolerance import ALGEBRA_SHARE, PILOT_TOLERANCE
 from rannpde.pde.trefftz.history import TrefftzHistory
 
 NOISE = 3
-"""The column of integrals that holds the difference of two solutions."""
+"""The column of the integrands that holds |q(u₁) - q(u₂)|: panels whose other errors are smaller are not halved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class SolutionPair:
         """Factor of the difference of both in bounds: twice as much where neither is known to be the better one."""
         if self.companion is None:
             return self.settings.safety
-        one, other = self.solution.estimate, self.companion.estimate
-        apart = self.companion.converged and max(one, other) > 2 * min(one, other)
-        return self.settings.safety * (1 if apart else 2)
+        first, second = self.solution.estimate, self.companion.estimate
+        one_is_better = self.companion.converged and max(first, second) > 2 * min(first, second)
+        return self.settings.safety * (1 if one_is_better else 2)
 
     @property
     def basis(self) -> str:
@@ -63,8 +63,8 @@ class SolutionPair:
         """|q(u₁) - q(u₂)| (M,); infinite where there is no second solution."""
         if self.companion is None:
             return np.full(len(points), np.inf)
-        one, other = (expression.values(s.function, points, normals) for s in (self.solution, self.companion))
-        return np.abs(one - other)
+        first, second = (expression.values(s.function, points, normals) for s in (self.solution, self.companion))
+        return np.abs(first - second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +82,13 @@ class ComparedIntegral:
 def compared_integral(comparison: SolutionPair, expression: OutputExpression, region: OutputRegion) -> ComparedIntegral:
     """The integral of an expression over a region, with the bound by the second solution."""
     settings, function = comparison.settings, comparison.solution.function
-    principle = proven_bound(comparison.solution, expression)
+    field_bound = proven_bound(comparison.solution, expression)
 
     def columns(points: Array, normals: Array | None) -> Array:
         values, magnitudes = expression.sized_values(function, points, normals)
         sized = [values, np.abs(values), np.ones(len(values))]
         sized.append(comparison.difference(expression, points, normals) if comparison.companion else 0 * values)
-        sized.append(expression.slopes(function, points, normals) if principle is not None else 0 * values)
+        sized.append(expression.slopes(function, points, normals) if field_bound is not None else 0 * values)
         sized.append(magnitudes)
         return np.stack(sized, axis=1)
 
@@ -107,28 +107,28 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
         sums, error, reached = quadrature.values, float(quadrature.errors[0]), quadrature.reached
         rule = f"{quadrature.points} points"
     else:
-        parts = [_by_rule(columns, region, one, relative) for one in region.regions]
+        parts = [_by_rule(columns, region, part, relative) for part in region.regions]
         sums = np.sum([part[0] for part in parts], axis=0)
         error, reached = sum(part[1] for part in parts), all(part[2] for part in parts)
         rule = "Gauss or Sobol points"
     value, size, measure, difference, slope, magnitude = (float(x) for x in sums)
-    two = comparison.safety * difference if comparison.companion is not None else np.inf
-    if principle is not None:
-        two = min(two, principle * slope)
-    bound = two + error + settings.rounding * magnitude
+    spread = comparison.safety * difference if comparison.companion is not None else np.inf
+    if field_bound is not None:
+        spread = min(spread, field_bound * slope)
+    bound = spread + error + settings.rounding * magnitude
     return ComparedIntegral(value, bound if np.isfinite(value) else np.inf, size, reached, measure, rule)
 
 
-def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -> tuple[Array, float, bool]:
-    """Sums (C,), error of the first, and whether it is small, by the rules of regions that are no patches."""
+def _by_rule(columns: Any, region: OutputRegion, part: Region, relative: float) -> tuple[Array, float, bool]:
+    """Sums (C,), error of the first, and whether it is small, for a region that has a rule but no patches."""
 
     def values(points: Array) -> Array:
-        normals = one.normals(points) if region.sided else None  # type: ignore[attr-defined]
+        normals = part.normals(points) if region.sided else None  # type: ignore[attr-defined]
         if normals is not None and region.time is not None:
             normals = np.insert(normals, 0, 0.0, axis=1)
         return np.asarray(columns(region.timed(points), normals))
 
-    quadrature = integrate(values, one, tolerance=max(relative, 1e-10), rng=5)
+    quadrature = integrate(values, part, tolerance=max(relative, 1e-10), rng=5)
     sums, errors = np.asarray(quadrature.value), np.asarray(quadrature.error)
     factor = 1.0 if quadrature.rule.startswith("gauss") else 3  # of standard errors
     return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, PILOT_TOLERANCE) * sums[1])
@@ -144,7 +144,8 @@ def proven_bound(solution: Solution, expression: OutputExpression) -> float | No
 def difference_around(
     comparison: SolutionPair, expression: OutputExpression, point: Array, normal: Array | None = None
 ) -> float:
-    """|q(u₁) - q(u₂)| at a point (n,), or its median in a cloud around if that is larger."""
+    """|q(u₁) - q(u₂)| at a point (n,), or its median in a cloud around, or the error that the residuals of conditions
+    near the point show: the largest of them."""
     solution = comparison.solution
     normals = None if normal is None else normal[None, :]
     here = float(comparison.difference(expression, point[None, :], normals)[0])
@@ -169,14 +170,15 @@ def cloud_difference(
 def unresolved_derivative(
     comparison: SolutionPair, expression: OutputExpression, point: Array, value: float, bound: float
 ) -> bool:
-    """Whether a derivative at a point is anything: far less certain than beside it, and by a share of its own size.
+    """Whether the solutions do not determine a derivative at a point.
 
-    Also where features are singular next to the point, as poles at corners are: two solutions may then agree by chance.
+    Its bound is then a large share of its value, and far above the differences of the solutions around the point. The
+    same is assumed next to poles of features, as at corners, where two solutions may agree by chance.
     """
     if not expression.order or not np.isfinite(bound):
         return False
     domain, poles = comparison.solution.stated.domain, getattr(comparison.solution.function, "pole_distances", None)
     if poles is not None and poles(point[None, :])[0] < comparison.settings.cloud_radius * np.ptp(domain.bounds):
         return True
-    beside = cloud_difference(comparison, expression, point)
-    return bound > comparison.settings.resolved * abs(value) and bound > comparison.settings.beside * beside
+    around = cloud_difference(comparison, expression, point)
+    return bound > comparison.settings.resolved * abs(value) and bound > comparison.settings.beside * around

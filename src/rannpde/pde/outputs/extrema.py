@@ -27,9 +27,9 @@ from rannpde.pde.tolerance import MUCH_SMALLER, NEARBY
 from rannpde.rounding import ROOT_ROUNDED
 
 ZOOM_POINTS = 24
-"""Points of each box, in which a better one is sought."""
+"""Points of each box among which a better one is looked for."""
 ZOOMS = 80
-"""Boxes at most."""
+"""Most boxes, each within or beside the one before."""
 SMALLEST = 1e-11
 """Half-width of the last box in parameters of a patch: at a corner an error of this share of the slope is left."""
 NEWTON_STEPS = 8
@@ -47,7 +47,7 @@ class Extremum:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is sought: the largest value of sign · expression of one of two solutions, where both agree on it.
+    """The objective of a search: sign · expression of one of two solutions, at points where both agree on it.
 
     resolved : relative difference of both up to which they agree on derivatives; scale : typical size of the expression
     """
@@ -81,7 +81,7 @@ def find_maximum(
     plain = None if not expression.uses_normals else np.full(sample.shape, problem.domain.dim**-0.5)
     scale = float(np.median(np.abs(expression.values(function, sample, plain))))
     both = [comparison.solution.function, *([comparison.companion.function] if comparison.companion else [])]
-    other = next((one for one in both if one is not function), None)
+    other = next((candidate for candidate in both if candidate is not function), None)
     scale = scale if np.isfinite(scale) else 0.0
     search = Search(settings.resolved, function, expression, other, sign, scale)
     best: Extremum | None = None
@@ -103,12 +103,12 @@ def find_maximum(
 def _boundary(region: OutputRegion, problem: Problem, expression: OutputExpression) -> list[OutputRegion]:
     """Sides of a domain, and its first and last time, on which an extremum may lie; corners are ends of these."""
     regions: list[OutputRegion] = []
-    for one in region.regions:
-        if not isinstance(one, Domain) or expression.uses_normals:
+    for part in region.regions:
+        if not isinstance(part, Domain) or expression.uses_normals:
             continue
-        sides: list[Side] = list(one.sides.values())
-        if isinstance(one, SpaceTime):
-            sides += [one.initial, one.final]
+        sides: list[Side] = list(part.sides.values())
+        if isinstance(part, SpaceTime):
+            sides += [part.initial, part.final]
         regions += [output_region(side, region.time, problem) for side in sides]
     return regions
 
@@ -121,8 +121,8 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         samples = patches.place(patch, unit)
         return search.values(samples.points, samples.normals), samples
 
-    each = max(settings.scan // patches.count, 8**k if k else 1)
-    side = max(2, int(np.ceil(each ** (1 / k)))) if k else 1
+    points_per_patch = max(settings.scan // patches.count, 8**k if k else 1)
+    side = max(2, int(np.ceil(points_per_patch ** (1 / k)))) if k else 1
     grid = combinations([np.linspace(0.0, 1.0, side)] * k) if k else np.zeros((1, 0))
     patch, unit = np.repeat(np.arange(patches.count), len(grid)), np.tile(grid, (patches.count, 1))
     values, at_points = values_at(patch, unit)
@@ -143,7 +143,7 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         moved = np.abs(trial[rows, at] - centre).max(axis=1) > 0.5 * half
         centre[better], best[better] = trial[rows, at][better], trial_values[rows, at][better]
         half = np.where(better & moved, half, 0.5 * half)  # a box that leaves the one before is as large
-        # as boxes shrink, only what may still become the largest is followed; a flat top is found when values are equal
+        # only boxes that may still hold the largest value are followed; equal values in all of them end the search
         spread = np.where(np.isfinite(trial_values), best[:, None] - trial_values, 0.0).max(axis=1)
         promising = best + 2 * spread >= max(best.max(), known)
         if not promising.any():
@@ -159,7 +159,7 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
 
 
 def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> Extremum | None:
-    """Solids and their surfaces: points of the region in ever smaller boxes."""
+    """The largest value on a region without patches, such as a solid or its surface, from points in shrinking boxes."""
     best: Extremum | None = None
     for region in part.regions:
         assert isinstance(region, (Domain, Side))
@@ -193,13 +193,13 @@ def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> 
     return best
 
 
-def _separate(values: Array, points: Array, count: int, apart: float) -> Array:
-    """Indices of the largest values at points (M, n) that lie apart from each other, by a share of their extent."""
+def _separate(values: Array, points: Array, count: int, distance: float) -> Array:
+    """Indices of the largest values at points (M, n) with a least distance, relative to the extent of all points."""
     order = np.argsort(-values, kind="stable")
     lengths = np.ptp(points, axis=0) + 1e-300
     chosen: list[int] = []
     for k in order[: 50 * count]:
-        near = any((np.abs(points[k] - points[j]) < apart * lengths).all() for j in chosen)
+        near = any((np.abs(points[k] - points[j]) < distance * lengths).all() for j in chosen)
         if not near:
             chosen.append(int(k))
         if len(chosen) == count:
@@ -210,18 +210,18 @@ def _separate(values: Array, points: Array, count: int, apart: float) -> Array:
 def _refined(
     function: SolvedFunction, expression: OutputExpression, extremum: Extremum, problem: Problem, sign: float
 ) -> Extremum:
-    """By Newton's method on the gradient, where the point is inside and the expression is smooth there."""
+    """The extremum after Newton's method on the gradient, where the point is inside and the expression smooth there."""
     domain = problem.domain
     size = float(np.diff(domain.bounds, axis=1).max())
     if extremum.normal is not None or expression.anchors or expression.expression.kinked:
         return extremum
     if domain.level(extremum.point[None, :])[0] > -ROOT_ROUNDED * size:
         return extremum
-    slopes, bends = derivative_expressions(expression)
+    first, second = derivative_expressions(expression)
     point = extremum.point
     for _ in range(NEWTON_STEPS):
-        gradient = np.array([float(one.values(function, point[None, :])[0]) for one in slopes])
-        hessian = np.array([[float(one.values(function, point[None, :])[0]) for one in row] for row in bends])
+        gradient = np.array([float(entry.values(function, point[None, :])[0]) for entry in first])
+        hessian = np.array([[float(entry.values(function, point[None, :])[0]) for entry in row] for row in second])
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
             return extremum
         try:
@@ -246,7 +246,8 @@ def derivative_expressions(
     """First and second derivatives of an expression by the coordinates, as expressions of the fields."""
     words = expression.vocabulary
     first = [_derived(expression, expression.expression.source.diff(symbol)) for symbol in words.symbols]
-    second = [[_derived(expression, one.expression.source.diff(symbol)) for symbol in words.symbols] for one in first]
+    sources = [slope.expression.source for slope in first]
+    second = [[_derived(expression, source.diff(symbol)) for symbol in words.symbols] for source in sources]
     return first, second
 
 

@@ -15,21 +15,21 @@ class OutputSettings:
     nodes : Gauss nodes along an axis of a panel with one, two, three and more parameters; analytic integrands converge
         in the first panels, and singular ones pay for the halvings only
     points : evaluations of the solution that one integral may take; the error of what is left is part of the bound
-    rounding : relative to ∫|q|, or to a value, what is left to rounding: no digits below it are asked for
-    safety : factor of the difference of two solutions in a bound; 2 covers two errors of one size that cancel by half
-    finer : the tolerance of the second solution over the estimate of the first: its own error should not count
-    least_tolerance : least tolerance of the second solution, above what float64 and random features allow
+    rounding : error, relative to ∫|q| or to a value, that counts as rounding: no smaller tolerance is asked for
+    safety : factor of the difference of two solutions in a bound; 2 covers two equally large errors, half cancelled
+    finer : the tolerance of the second solution over the estimate of the first, so that its own error is negligible
+    least_tolerance : least tolerance of the second solution, which float64 and random features can still reach
     companion_time : seconds of the second solve, as a factor of the first and a time to add, at most
     cloud, cloud_radius : points around a point, and how far, relative to the size of the domain, at which two
         solutions are compared: at the point alone their difference may vanish by chance
-    resolved : relative difference of two solutions up to which an expression counts as known at a point: nearer to a
-        corner, derivatives of a network may be anything
-    beside : factor of the difference of two solutions around a point by which they differ at it, from which on a
-        derivative there is called unresolved
-    scan : points at which extrema begin to be sought; candidates : those of them that Newton's method refines
+    resolved : relative difference of two solutions up to which an expression counts as known at a point: close to a
+        corner, the derivatives of a network may be arbitrary
+    beside : a derivative at a point is unresolved where the two solutions differ by more than this factor of their
+        difference around the point
+    scan : points at which the search for extrema begins; candidates : how many of them Newton's method refines
     times : points in time at which a first passage is looked for, per time scale that the solution resolves
-    most_solves : solves of the loop that works towards tolerances of outputs, at most
-    step : by which factors the tolerance of the fields is lowered from solve to solve, least and most
+    most_solves : most solves of the loop that lowers the tolerance of the fields until the outputs meet theirs
+    step : smallest and largest factor by which that tolerance is multiplied from solve to solve
     """
 
     nodes: tuple[int, ...] = (16, 12, 8, 6)

@@ -16,7 +16,7 @@ from numpy.polynomial.legendre import legder, leggauss, legvander
 from rannpde.arrays import Array
 
 Roots = tuple[tuple[float, int], ...]
-"""Places along a coordinate with the power p of z."""
+"""Positions along a coordinate near which solutions are smooth in z, each with the power p of z."""
 
 
 def cell_powers(edges: Array, roots: Roots) -> Array:
@@ -40,9 +40,9 @@ def nodes_and_weights(edges: Array, powers: Array, count: int) -> tuple[Array, A
 def cell_values(positions: Array, edges: Array, powers: Array, cell: Array, degree: int, order: int) -> Array:
     """∂^order of the Legendre polynomials of each position's cell: (K, degree + 1)."""
     table = np.empty((len(positions), degree + 1))
-    own = powers[cell]
-    for power in np.unique(own):
-        rows = own == power
+    power_of = powers[cell]
+    for power in np.unique(power_of):
+        rows = power_of == power
         low, high = edges[cell[rows]], edges[cell[rows] + 1]
         y = (positions[rows] - low if power > 0 else high - positions[rows]) / (high - low)
         values = _graded_values(y, abs(int(power)), degree, order) / (high - low)[:, None] ** order
@@ -54,7 +54,7 @@ def cell_values(positions: Array, edges: Array, powers: Array, cell: Array, degr
 
 def _graded_values(y: Array, power: int, degree: int, order: int) -> Array:
     """∂_y^order P_k(2z - 1) with y = z^power, for all k ≤ degree: (K, degree + 1)."""
-    # derivatives at a root are infinite, or a difference of infinite terms: what is told is that at rounding's distance
+    # at a root, derivatives are infinite or differences of infinite terms: they are evaluated at a distance of rounding
     z = y if power == 1 else np.maximum(y, np.finfo(float).eps if order else 0.0) ** (1 / power)
     base = legvander(2 * z - 1, degree)
     total = np.zeros_like(base)

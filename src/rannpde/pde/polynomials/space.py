@@ -1,8 +1,8 @@
 """Tensor products of piecewise polynomials on a box: the functions, and the rows that evaluate them.
 
-Along each coordinate the interval is cut into cells, and functions are Legendre series on every cell. Nothing makes
-them continuous: that is asked by rows of the system, as far as the order of the equations wants it, so that solutions
-of integral equations may jump where their data do.
+Along each coordinate the interval is cut into cells, and functions are Legendre series on every cell. They need not be
+continuous: rows of the system ask for continuity where the order of the equations requires it, so that solutions of
+integral equations may jump where their data do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PolynomialSpace:
 
     @cached_property
     def _powers(self) -> list[Array]:
-        return [cell_powers(own, self.roots[axis] if self.roots else ()) for axis, own in enumerate(self.edges)]
+        return [cell_powers(edges, self.roots[axis] if self.roots else ()) for axis, edges in enumerate(self.edges)]
 
     @property
     def dim(self) -> int:
@@ -46,13 +46,13 @@ class PolynomialSpace:
     @property
     def all_roots(self) -> tuple[tuple[float, ...], int]:
         """The positions of all roots, and the power of z that serves them all (``cell_maps``)."""
-        known = [root for own in self.roots for root in own]
+        known = [root for roots in self.roots for root in roots]
         return tuple(position for position, _ in known), common_power(power for _, power in known)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Functions along each coordinate."""
-        return tuple((len(own) - 1) * (degree + 1) for own, degree in zip(self.edges, self.degrees, strict=True))
+        return tuple((len(edges) - 1) * (degree + 1) for edges, degree in zip(self.edges, self.degrees, strict=True))
 
     @property
     def size(self) -> int:
@@ -71,11 +71,12 @@ class PolynomialSpace:
         """
         columns = np.zeros((len(points), 1), dtype=np.int64)
         values = np.ones((len(points), 1))
-        for axis, (own, degree) in enumerate(zip(self.edges, self.degrees, strict=True)):
+        for axis, (edges, degree) in enumerate(zip(self.edges, self.degrees, strict=True)):
             position = points[:, axis]
             side = "left" if axis == before else "right"
-            cell = np.clip(np.searchsorted(own, position, side=side) - 1, 0, len(own) - 2)  # type: ignore[call-overload]
-            local = cell_values(position, own, self._powers[axis], cell, degree, index[axis])
+            following = np.searchsorted(edges, position, side=side)  # type: ignore[call-overload]
+            cell = np.clip(following - 1, 0, len(edges) - 2)
+            local = cell_values(position, edges, self._powers[axis], cell, degree, index[axis])
             first = cell[:, None] * (degree + 1) + np.arange(degree + 1)
             columns = (columns[:, :, None] * self.shape[axis] + first[:, None, :]).reshape(len(points), -1)
             values = (values[:, :, None] * local[:, None, :]).reshape(len(points), -1)
@@ -83,7 +84,7 @@ class PolynomialSpace:
         return csr_array((values.ravel(), columns.ravel(), starts), shape=(len(points), self.size))
 
     def axis_nodes(self, axis: int, more: int = 0) -> Array:
-        """Gauss nodes of all cells along a coordinate, ``more`` than there are functions."""
+        """Gauss nodes of all cells along a coordinate; in each, ``more`` than there are functions."""
         return nodes_and_weights(self.edges[axis], self._powers[axis], self.degrees[axis] + 1 + more)[0].ravel()
 
     def nodes(self, fixed: Mapping[int, float] | None = None, more: int = 0) -> Array:
@@ -94,24 +95,24 @@ class PolynomialSpace:
     def weights(self, more: int = 0) -> Array:
         """Gauss weights (K,) of the nodes."""
         total = np.ones(1)
-        for own, powers, degree in zip(self.edges, self._powers, self.degrees, strict=True):
-            along = nodes_and_weights(own, powers, degree + 1 + more)[1].ravel()
+        for edges, powers, degree in zip(self.edges, self._powers, self.degrees, strict=True):
+            along = nodes_and_weights(edges, powers, degree + 1 + more)[1].ravel()
             total = np.multiply.outer(total, along).ravel()
         return total
 
     def constant(self, values: Array) -> Array:
         """The coefficients (fields, size) of fields with these values (fields,) everywhere."""
         total = np.ones(1)
-        for own, degree in zip(self.edges, self.degrees, strict=True):
-            first = np.zeros((len(own) - 1, degree + 1))
+        for edges, degree in zip(self.edges, self.degrees, strict=True):
+            first = np.zeros((len(edges) - 1, degree + 1))
             first[:, 0] = 1.0
             total = np.multiply.outer(total, first.ravel()).ravel()
         return np.multiply.outer(values, total)
 
     def tails(self, coefficients: Array) -> list[Array]:
-        """For each coordinate, by cell: the size of the upper third of the degrees of fields (fields, size).
+        """For each coordinate and cell, the norm of the upper third of the degrees of fields (fields, size).
 
-        It is relative to all of the field, the largest over the fields.
+        It is relative to the norm of the whole field, and the largest over the fields.
         """
         by_axis = []
         table = coefficients.reshape(len(coefficients), *self.shape)
@@ -127,8 +128,8 @@ class PolynomialSpace:
     def _norms(self) -> Array:
         """L² norms of the functions in the local coordinates of cells, shape ``shape``."""
         total = np.ones(())
-        for own, degree in zip(self.edges, self.degrees, strict=True):
-            norms = np.sqrt(np.diff(own)[:, None] / (2 * np.arange(degree + 1) + 1)).ravel()
+        for edges, degree in zip(self.edges, self.degrees, strict=True):
+            norms = np.sqrt(np.diff(edges)[:, None] / (2 * np.arange(degree + 1) + 1)).ravel()
             total = np.multiply.outer(total, norms)
         return total
 
@@ -144,7 +145,7 @@ class PolynomialSpace:
         return np.ascontiguousarray(values).reshape(len(values), -1)
 
     def norm(self, coefficients: Array) -> float:
-        """The L² norm of fields (fields, size), each relative to nothing, all together."""
+        """The L² norm of all fields (fields, size) together."""
         return float(np.linalg.norm(coefficients.reshape(-1, *self.shape) * self._norms()))
 
 
@@ -182,7 +183,7 @@ class PiecewiseTensor:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
-        arrays = {f"edges{axis}": own for axis, own in enumerate(self.space.edges)}
+        arrays = {f"edges{axis}": edges for axis, edges in enumerate(self.space.edges)}
         roots = {"roots": self.space.roots} if any(self.space.roots) else {}
         header = {"function": "tensor", "degrees": list(self.space.degrees), **roots}
         return header, {"coefficients": self.coefficients, **arrays}
@@ -192,6 +193,8 @@ def unpack_tensor(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Pie
     """The inverse of ``PiecewiseTensor.pack``."""
     degrees = tuple(int(degree) for degree in header["degrees"])
     edges = tuple(floats(arrays, f"edges{axis}", (None,)) for axis in range(len(degrees)))
-    roots = tuple(tuple((float(position), int(power)) for position, power in own) for own in header.get("roots", ()))
+    roots = tuple(
+        tuple((float(position), int(power)) for position, power in of_axis) for of_axis in header.get("roots", ())
+    )
     space = PolynomialSpace(edges, degrees, roots)
     return PiecewiseTensor(space, floats(arrays, "coefficients", (None, space.size)))

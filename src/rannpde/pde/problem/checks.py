@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 SAMPLE = 64
-"""Points at which formulas are tried: enough to meet a bad half or tenth of a region, at the cost of microseconds."""
+"""Points at which formulas are tried: they meet a part of a tenth of a region almost surely, and cost microseconds."""
 CORNER_TOLERANCE = 1e-8
 """Relative gap of two conditions in a corner that is rounding of their formulas rather than a contradiction."""
 
@@ -36,7 +36,7 @@ class ConditionWarning(UserWarning):
 
 
 def check_problem(problem: Problem) -> None:
-    """Raise an InputError, or warn, for everything wrong that can be seen without solving."""
+    """Raise an InputError, or warn, about every mistake that can be found without solving."""
     _check_domain(problem.domain)
     _check_names(problem)
     _check_determined(problem)
@@ -56,7 +56,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def _check_domain(domain: Domain) -> None:
-    """Shapes that are empty, touch or do nothing are refused when they are measured and their sides get names."""
+    """Measure the domain and name its sides, which refuses shapes that are empty, touch, or change nothing."""
     require(domain.measure > 0, "the measure of the domain", domain.measure, "> 0")
     require(bool(domain.sides), "the sides of the domain", "none", "one or more")
 
@@ -136,27 +136,27 @@ def _check_determined(problem: Problem) -> None:
 
 
 def _check_inequalities(problem: Problem) -> None:
-    """Bounds that are not finite, or above each other."""
+    """Refuse bounds that are not finite, or a lower one above an upper one."""
     if not problem.inequalities:
         return
     points = problem.domain.sample(SAMPLE, rng=0)
-    for one in problem.inequalities:
-        if not np.isfinite(one.at(points)).all():
-            raise InputError(f"condition {one.name!r}: the bound of {one.field!r} is not finite inside the domain")
-    for one, other in combinations(problem.inequalities, 2):
-        if one.field == other.field:
-            low, high = (one, other) if one.lower else (other, one)
+    for bound in problem.inequalities:
+        if not np.isfinite(bound.at(points)).all():
+            raise InputError(f"condition {bound.name!r}: the bound of {bound.field!r} is not finite inside the domain")
+    for first, second in combinations(problem.inequalities, 2):
+        if first.field == second.field:
+            low, high = (first, second) if first.lower else (second, first)
             if low.lower == high.lower:
                 raise InputError(
-                    f"conditions {one.name!r} and {other.name!r} bound {one.field!r} from the same side; "
+                    f"conditions {first.name!r} and {second.name!r} bound {first.field!r} from the same side; "
                     "state one of them, with max or min"
                 )
             if (low.at(points) > high.at(points)).any():
-                raise InputError(f"conditions {low.name!r} and {high.name!r} leave no room for {one.field!r}")
+                raise InputError(f"conditions {low.name!r} and {high.name!r} leave no room for {first.field!r}")
 
 
 def _check_start(problem: Problem) -> None:
-    """Coefficients that are NaN at the initial values: a root or logarithm that the fields begin outside of."""
+    """Refuse coefficients that are not finite at the initial values, such as the logarithm of a negative field."""
     if not isinstance(problem.domain, SpaceTime):
         return
     side = problem.domain.initial
@@ -172,10 +172,10 @@ def _check_start(problem: Problem) -> None:
         given = [(symbol, jet) for symbol, jet in expression.symbols.items() if jet in values]
         # numbers, not formulas, are put in: SymPy computes exp(exp(1e12)) with as many bits as it has
         here = evaluate([values[jet] for _, jet in given], known, problem.functions)
-        begun = dict(zip((symbol for symbol, _ in given), here, strict=True))
-        for part in _parts_of(expression.formula, {*known, *begun}):
-            if part.free_symbols & set(begun):
-                value = evaluate([part], known | begun, problem.functions)[0]
+        initial = dict(zip((symbol for symbol, _ in given), here, strict=True))
+        for part in _parts_of(expression.formula, {*known, *initial}):
+            if part.free_symbols & set(initial):
+                value = evaluate([part], known | initial, problem.functions)[0]
                 _require_finite(value, points, part, f"in {term.name!r}, at the initial values,", problem)
 
 
@@ -200,7 +200,7 @@ def _require_finite(value: Array, points: Array, part: sympy.Expr, what: str, pr
 
 
 def _check_finite(term: Term, problem: Problem) -> None:
-    """Coefficients that are NaN whatever the fields are (a logarithm of a negative coordinate, a user's function)."""
+    """Refuse coefficients that are not finite whatever the fields are, such as the logarithm of a coordinate < 0."""
     if term.points is not None:
         return
     points = term.region.sample(SAMPLE, rng=0)  # type: ignore[union-attr]
@@ -253,11 +253,12 @@ def _check_boundary(problem: Problem) -> None:
         orders = {key: order for key, order in orders.items() if order >= least}
         on_axis = [t for t in boundary if not isinstance(t.region, FlatSide) or t.region.axis == axis]
         for key, order in orders.items():
-            own = [term for term in on_axis if key in term.expression.fields]
-            enough = len(own) >= order or (len(orders) > 1 and len(on_axis) >= sum(orders.values()))
-            if not enough and all(isinstance(term.region, FlatSide) for term in own):
+            on_sides = [term for term in on_axis if key in term.expression.fields]
+            enough = len(on_sides) >= order or (len(orders) > 1 and len(on_axis) >= sum(orders.values()))
+            if not enough and all(isinstance(term.region, FlatSide) for term in on_sides):
+                count = len(on_sides)
                 raise InputError(
-                    f"the field {key!r} is of order {order} in {name} but has {len(own)} condition(s) on its sides; "
+                    f"the field {key!r} is of order {order} in {name} but has {count} condition(s) on its sides; "
                     f"add them, or Periodic({name!r}), or pass incomplete=True"
                 )
 
@@ -279,7 +280,7 @@ def _check_covered(problem: Problem) -> None:
 
 
 def _check_parts(problem: Problem) -> None:
-    """Where conditions hold on parts of sides (``y=0 where x < 0``), the other parts need some as well."""
+    """Where conditions hold on parts of sides (``y=0 where x < 0``), the other parts need conditions as well."""
     parts = [t for t in problem.constraints if isinstance(t.region, Side) and " where " in t.region.name]
     if not parts:
         return
@@ -297,13 +298,13 @@ def _check_parts(problem: Problem) -> None:
 def _check_clashes(problem: Problem) -> None:
     """Dirichlet values that differ where two sides meet; the same side given twice is an error."""
     flat = [(t, t.region, p) for t in problem.constraints if isinstance(t.region, FlatSide) and (p := t.prescribed)]
-    for (first, side, (jet, value)), (second, other, (same, wanted)) in combinations(flat, 2):
+    for (first, side, (jet, value)), (second, other, (same, other_value)) in combinations(flat, 2):
         if jet != same or (side.axis == other.axis and side.value != other.value):
             continue
         points = problem.domain.sample(SAMPLE, rng=0)
         points[:, side.axis], points[:, other.axis] = side.value, other.value
         known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
-        values = evaluate([value, wanted], known, problem.functions)
+        values = evaluate([value, other_value], known, problem.functions)
         gap = float(np.abs(values[0] - values[1]).max())
         size = max(1.0, float(np.abs(values[0]).max()))
         where = side.name if side.axis == other.axis else f"{side.name}, {other.name}"

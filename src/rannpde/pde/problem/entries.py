@@ -17,6 +17,7 @@ ENTRIES_LIMIT = 200
 
 
 def known(where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The entries of a table; refused where it has other keys than these."""
     entries = table_of(where, table)
     for key in entries:
         if key not in keys:
@@ -69,7 +70,7 @@ def phasor(key: str, value: Any) -> Any:
         reject(key, value, 'a number, or a complex one such as "1j"')
 
 
-def truth(key: str, value: Any) -> bool:
+def boolean(key: str, value: Any) -> bool:
     require(isinstance(value, bool), key, value, "true or false")
     return bool(value)
 

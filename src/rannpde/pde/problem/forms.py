@@ -45,8 +45,8 @@ def _obstacles(problem: Problem) -> tuple[str, ...]:
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
     jumping = [f"the flux of equation {name!r} jumps" for name in problem.jumping]
-    reasons = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
-    reasons += [] if reasons else _of_rates(problem)
+    reasons = [*jumping, *_obstacles_in_conditions(problem), *_obstacles_in_orders(problem)]
+    reasons += [] if reasons else _obstacles_in_rates(problem)
     return tuple(dict.fromkeys(reasons))
 
 
@@ -65,14 +65,14 @@ def _forms(problem: Problem) -> dict[bool, Evolution]:
 # ------------------------------------------------------------------------------------------------ reasons why not
 
 
-def _of_conditions(problem: Problem) -> Iterator[str]:
+def _obstacles_in_conditions(problem: Problem) -> Iterator[str]:
     if "t" in problem.periodic:
         yield "the problem is periodic in time"
     for pairing in problem.pairings:
         yield f"condition {pairing.name!r} makes some fields periodic and others not"
     given = set()
     for term in problem.constraints:
-        if _is_level(term, problem):
+        if _fixes_constant(term, problem):
             continue
         if term.kind in ("slice", "data"):
             yield f"condition {term.name!r} is inside the domain, not on its boundary or at its first time"
@@ -82,24 +82,24 @@ def _of_conditions(problem: Problem) -> Iterator[str]:
             else:
                 given.add(Component(term.prescribed[0].field, term.prescribed[0].index[0]))
         else:
-            yield from _of_boundary(term)
+            yield from _obstacles_in_boundary(term)
     for name in problem.fields:
         for level in range(max(problem.order(name, 0), 0)):
             if Component(name, level) not in given:
                 yield "there is no initial value of " + "the time derivative of " * level + repr(name)
 
 
-def _all_around(problem: Problem) -> bool:
+def _fully_periodic(problem: Problem) -> bool:
     """Whether all of space is periodic."""
     return set(problem.domain.names[1:]) <= set(problem.periodic)
 
 
-def _is_level(term: Term, problem: Problem) -> bool:
-    """Return whether a condition fixes a field without a time derivative at one point, and thereby its free
-    constant."""
+def _fixes_constant(term: Term, problem: Problem) -> bool:
+    """Return whether a condition gives a field without a time derivative its value at one point of space, and thereby
+    determines its free constant."""
     jets = term.expression.jets
     plain = term.kind == "data" and len(jets) == 1 and jets[0].order == 0 and term.expression.linear
-    if not plain or term.points is None or not _all_around(problem) or problem.order(jets[0].field, 0) != 0:
+    if not plain or term.points is None or not _fully_periodic(problem) or problem.order(jets[0].field, 0) != 0:
         return False
     return bool((term.points[:, 1:] == term.points[0, 1:]).all())
 
@@ -107,10 +107,10 @@ def _is_level(term: Term, problem: Problem) -> bool:
 def _constraints(problem: Problem) -> list[str]:
     """Equations without a highest time derivative."""
     top = set(_top_symbols(problem).values())
-    return [name for name, one in problem.expressions.items() if not top & set(one.symbols)]
+    return [name for name, expression in problem.expressions.items() if not top & set(expression.symbols)]
 
 
-def _of_boundary(term: Term) -> Iterator[str]:
+def _obstacles_in_boundary(term: Term) -> Iterator[str]:
     expression = term.expression
     if len(expression.fields) != 1 or not expression.linear:
         yield f"the boundary condition {term.name!r} is not linear, or holds several fields"
@@ -120,12 +120,12 @@ def _of_boundary(term: Term) -> Iterator[str]:
         yield f"the boundary condition {term.name!r} has a coefficient that changes in time"
 
 
-def _of_orders(problem: Problem) -> Iterator[str]:
+def _obstacles_in_orders(problem: Problem) -> Iterator[str]:
     top = _top_symbols(problem)
     balanced = bool(top) and len(_constraints(problem)) == len(problem.fields) - len(top)
     for name in problem.fields:
         order = problem.order(name, 0)
-        if order == 0 and balanced and _all_around(problem):
+        if order == 0 and balanced and _fully_periodic(problem):
             for term in problem.constraints:
                 if term.kind == "initial" and name in term.expression.fields:
                     yield f"the initial condition {term.name!r} gives {name!r} a value, which the equations determine"
@@ -140,10 +140,10 @@ def _of_orders(problem: Problem) -> Iterator[str]:
                 yield f"{shown} mixes the highest time derivative of {name!r} with space"
 
 
-def _of_rates(problem: Problem) -> Iterator[str]:
+def _obstacles_in_rates(problem: Problem) -> Iterator[str]:
     top, rows = _top_symbols(problem), _top_matrix(problem)
-    moving = [name for name in problem.expressions if name not in _constraints(problem)]
-    for name, row in zip(moving, rows, strict=True):
+    evolving = [name for name in problem.expressions if name not in _constraints(problem)]
+    for name, row in zip(evolving, rows, strict=True):
         if any(entry.free_symbols & set(top.values()) for entry in row):
             yield f"equation {name!r} is not linear in the highest time derivatives"
             return
@@ -165,7 +165,11 @@ def _of_rates(problem: Problem) -> Iterator[str]:
 
 def rates(problem: Problem) -> dict[str, Expression] | None:
     """Field → its highest time derivative as an expression of the other jets; None where that cannot be had."""
-    if any(problem.order(name, 0) < 1 for name in problem.fields) or [*_of_orders(problem)] or [*_of_rates(problem)]:
+    if (
+        any(problem.order(name, 0) < 1 for name in problem.fields)
+        or [*_obstacles_in_orders(problem)]
+        or [*_obstacles_in_rates(problem)]
+    ):
         return None
     split = {name: problem.divergence(name) for name in problem.expressions}
     return {name: rate.source for name, rate in _solved_rates(problem, split, weak=False).items()}
@@ -184,12 +188,12 @@ def _top_symbols(problem: Problem) -> dict[str, sympy.Symbol]:
 
 def _top_matrix(problem: Problem) -> list[list[sympy.Expr]]:
     """∂(equation)/∂(highest time derivative) of the equations that hold one."""
-    top, still = _top_symbols(problem).values(), set(_constraints(problem))
-    moving = [expression for name, expression in problem.expressions.items() if name not in still]
-    return [[sympy.diff(expression.formula, symbol) for symbol in top] for expression in moving]
+    top, algebraic = _top_symbols(problem).values(), set(_constraints(problem))
+    evolving = [expression for name, expression in problem.expressions.items() if name not in algebraic]
+    return [[sympy.diff(expression.formula, symbol) for symbol in top] for expression in evolving]
 
 
-def _alone(rows: list[list[sympy.Expr]]) -> bool:
+def _decoupled(rows: list[list[sympy.Expr]]) -> bool:
     """Whether every equation holds the top derivative of one field only."""
     return all(sum(entry != 0 for entry in row) == 1 for row in rows)
 
@@ -197,17 +201,17 @@ def _alone(rows: list[list[sympy.Expr]]) -> bool:
 def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: bool) -> dict[str, Rate]:
     """Top derivatives from the equations, which are linear in them; ``split`` is their divergence form."""
     top, rows, symbols = _top_symbols(problem), _top_matrix(problem), _symbols(problem, split)
-    zero, still = dict.fromkeys(top.values(), 0), set(_constraints(problem))
-    moving = [name for name in problem.expressions if name not in still]
-    rest = [problem.expressions[name].formula.subs(zero) for name in moving]
-    if not _alone(rows):
+    zero, algebraic = dict.fromkeys(top.values(), 0), set(_constraints(problem))
+    evolving = [name for name in problem.expressions if name not in algebraic]
+    rest = [problem.expressions[name].formula.subs(zero) for name in evolving]
+    if not _decoupled(rows):
         solved = solve_linear(rows, [-part for part in rest])
-        assert solved is not None  # _of_rates has looked
+        assert solved is not None  # _obstacles_in_rates has checked that
         return {name: Rate(_expression(solved[k], symbols, problem)) for k, name in enumerate(top)}
     rates_of: dict[str, Rate] = {}
     for column, name in enumerate(top):
         row = next(k for k, entries in enumerate(rows) if entries[column] != 0)
-        form = split[moving[row]]
+        form = split[evolving[row]]
         weak_rate = _weak_rate(problem, form, top[name], symbols) if weak and rows[row][column].is_number else None
         rates_of[name] = weak_rate or Rate(_expression(-rest[row] / rows[row][column], symbols, problem))
     return rates_of
@@ -245,9 +249,9 @@ def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], proble
 
 
 def _bounded(rate: Rate, problem: Problem) -> Rate:
-    """Replace fields by their values within the declared bounds.
+    """Clip the fields in a rate to their declared bounds.
 
-    A density of a porous medium with the wrong sign would reverse its diffusion; the coefficient never sees it.
+    A density of a porous medium with the wrong sign would reverse its diffusion; coefficients get the clipped value.
     """
     if not problem.bounds:
         return rate

@@ -43,7 +43,7 @@ class Measurement:
     loss: str
 
     def gathered(self, at_points: Array) -> Array:
-        """(N, …): the means of what is given at the points (Q, …)."""
+        """(N, …): for each value, the mean of ``at_points`` (Q, …) over its points."""
         if len(self.points) == len(self.values):
             return at_points
         result = np.zeros((len(self.values), *at_points.shape[1:]))
@@ -117,7 +117,7 @@ def _is_region(over: Any) -> bool:
 
 
 def _is_line(over: Any) -> bool:
-    """Two points: not two lines, whose ends are no numbers."""
+    """Whether it is a pair of points; the ends of a pair of lines are no numbers."""
     pair = isinstance(over, (tuple, list, np.ndarray)) and len(over) == 2
     return pair and all(
         isinstance(end, (tuple, list, np.ndarray)) and all(isinstance(z, (int, float, np.number)) for z in end)

@@ -32,8 +32,8 @@ def check_outputs(problem: Problem) -> None:
                 check_output_region(expression, output_region(output.on, times[0], problem))
             elif output.at is not None:
                 at = finite_points(f"at of output {name!r}", np.atleast_2d(output.at), None)
-                own = problem.domain.dim - (timed and output.t is not None)
-                require(at.shape == (1, own), "at", output.at, f"a point of {own} coordinates")
+                dim = problem.domain.dim - (timed and output.t is not None)
+                require(at.shape == (1, dim), "at", output.at, f"a point of {dim} coordinates")
             else:
                 remedy = "give at=(x, y, …), or write u(0.5, 0.5)"
                 require(expression.fixed, "the expression", output.expression, "one of values at points", remedy)

@@ -1,4 +1,4 @@
-"""Steps in which a problem is stated: its arguments are checked and named, and special kinds of it get their forms."""
+"""Steps in which a problem is stated: arguments are checked, equations named, forms of special problems compiled."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def take_over(problem: Problem, forward: Problem) -> None:
 def take_from_guesses(problem: Problem, forward: Problem) -> None:
     """Check that all unknowns occur; everything else was checked with the guesses in their place."""
     take_over(problem, forward)
-    said = {jet.field for term in (*problem.terms, *problem.pins) for jet in term.expression.jets}
-    said |= {jet.field for one in problem.measurements for jet in one.expression.jets}
+    used = {jet.field for term in (*problem.terms, *problem.pins) for jet in term.expression.jets}
+    used |= {jet.field for data in problem.measurements for jet in data.expression.jets}
     for name in problem.exact:
         if name not in (*problem.fields, *problem.unknown):
             known = [*problem.fields, *problem.unknown]
             raise InputError(f"exact names {name!r}, which is no field and no unknown; {suggestion(name, known)}")
     for name in problem.unknown:
-        if name not in said:
+        if name not in used:
             raise InputError(f"the unknown {name!r} stands in no equation, condition or measurement; use or drop it")
 
 
@@ -125,7 +125,7 @@ def check_no_family(problem: Problem) -> None:
 
 
 def check_no_exterior(problem: Problem) -> None:
-    """Refuse values outside the domain where nothing asks for them."""
+    """Refuse values outside the domain where no equation needs them."""
     if problem.exterior:
         raise InputError(
             f"{problem.exterior[0].field!r} is given outside the domain, but no equation has an integral or a value "

@@ -35,7 +35,7 @@
     mass = "u"                                      # an integral; u(0.5, 0.5) is a value, u(0.5, 0.5) = 1 a first time
     flux = { expression = "dn(u)", on = "x=1" }     # also kind, t, at: docs/answers.md
     [solve]
-    tol = 1e-8                                      # settings of the solver, which judges them
+    tol = 1e-8                                      # settings of the solver, which checks them
 
 Files come from strangers: sizes are limited, every entry is checked here against the one form above, and text goes
 through our own grammar only. (Checked by hand: a schema library would know the types, but neither the grammar nor our
@@ -55,7 +55,7 @@ import numpy as np
 from rannpde.errors import InputError, choose, is_real, reject, require
 from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
-from rannpde.pde.problem.entries import array, each, formula, known, phasor, real, table_of, text, texts, truth
+from rannpde.pde.problem.entries import array, boolean, each, formula, known, phasor, real, table_of, text, texts
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.output import output_from_table, output_table
 from rannpde.pde.problem.parametric_domain import domain_of_table
@@ -73,7 +73,7 @@ VALUES_LIMIT = 100_000
 DEPTH_LIMIT = 12
 """Levels of nesting: a shape made of shapes adds three to its parts, and corners of a polygon's hole have seven."""
 WHOLE_LIMIT = 2**63
-"""Whole numbers beyond 64 bits are no quantities."""
+"""Integers of more than 64 bits are refused: no quantity is so large."""
 _KEYS = (
     "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown",
     "eigenvalue", "outputs", "definitions", "complex", "groups",
@@ -87,7 +87,7 @@ _KINDS = {
 
 
 def read_problem(path: PathLike, settings: str = "solve") -> tuple[Problem, SettingsTable]:
-    """The problem in a TOML file, and its table ``solve`` (or ``eigen``) as it stands there, for the solver to judge.
+    """The problem in a TOML file, and its table ``solve`` (or ``eigen``), unchecked: the solver knows its settings.
 
     An InputError says what is wrong and, where it can be found, in which line and column.
     """
@@ -100,7 +100,7 @@ def read_problem(path: PathLike, settings: str = "solve") -> tuple[Problem, Sett
 
 
 def _read_measured(table: dict[str, Any], folder: Path) -> None:
-    """Conditions with ``csv`` get the points and values of that file, which must lie beside the problem's own."""
+    """Read the CSV files of conditions, which must lie in the folder of the problem file: points, then values."""
     for name, entry in table_of("conditions", table.get("conditions", {})).items():
         if isinstance(entry, dict) and "csv" in entry:
             given = text(f"conditions.{name}.csv", entry.pop("csv"))
@@ -112,7 +112,10 @@ def _read_measured(table: dict[str, Any], folder: Path) -> None:
 
 @contextmanager
 def in_file(path: PathLike, *tables: str) -> Iterator[None]:
-    """Errors within name the file and, where it can be found, line and column, of an entry of those nested tables."""
+    """Add the file to the errors of a block and, where they can be found, line and column of the entry.
+
+    tables : the nested tables that hold the entry
+    """
     try:
         yield
     except InputError as error:
@@ -139,12 +142,12 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         bounds=each("bounds", table, _bound),
         exact=each("exact", table, formula),
         name=text("name", table.get("name", "")),
-        incomplete=truth("incomplete", table.get("incomplete", False)),
+        incomplete=boolean("incomplete", table.get("incomplete", False)),
         unknown=each("unknown", table, _unknown),
         eigenvalue=eigenvalue,
         outputs=each("outputs", table, output_from_table),
         definitions=each("definitions", table, text),
-        complex=truth("complex", table.get("complex", False)),
+        complex=boolean("complex", table.get("complex", False)),
         groups={name: tuple(parts) for name, parts in each("groups", table, texts).items()},
     )
 
@@ -173,7 +176,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},
         "exact": dict(problem.exact),
         "incomplete": bool(problem.incomplete),
-        "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
+        "unknown": {name: _unknown_table(unknown) for name, unknown in problem.unknown.items()},
         "outputs": outputs,
         "complex": bool(problem.complex),
         "groups": {name: list(parts) for name, parts in problem.groups.items()},
@@ -227,9 +230,9 @@ def _equations(value: Any) -> str | list[str] | dict[str, str]:
 
 
 def _domain(value: Any, parameters: Mapping[str, Any]) -> Any:
-    """The domain; as a function of parameters where those with a range stand in it."""
-    numbers = {name: one for name, one in parameters.items() if not isinstance(one, (list, complex, Range))}
-    ranges = {name: one for name, one in parameters.items() if isinstance(one, Range)}
+    """The domain, or the domain as a function of those parameters with a range that it contains."""
+    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex, Range))}
+    ranges = {name: value for name, value in parameters.items() if isinstance(value, Range)}
     stated = domain_of_table(value, {**numbers, **ranges})
     return stated if set(stated.names) & set(ranges) else domain_from_table(value, numbers)
 
@@ -303,19 +306,22 @@ def _unknown(key: str, value: Any) -> AnyUnknown:
     with naming(key):
         bounds = _bound("bounds", entry["bounds"]) if "bounds" in entry else (None, None)
         if "of" in entry:
-            own = {name: entry[name] for name in ("guess", "smoothness", "degree") if entry.get(name) is not None}
-            return UnknownFunction(tuple(texts("of", entry["of"])), bounds=bounds, **own)
+            given = {name: entry[name] for name in ("guess", "smoothness", "degree") if entry.get(name) is not None}
+            return UnknownFunction(tuple(texts("of", entry["of"])), bounds=bounds, **given)
         require("guess" in entry, "the table", sorted(entry), "given with a guess")
         for name in ("smoothness", "degree"):
             require(name not in entry, name, entry.get(name), "left out for a number; functions have of = [...]")
         return Unknown(real("guess", entry["guess"]), bounds)
 
 
-def _unknown_table(one: AnyUnknown) -> dict[str, Any]:
-    table: dict[str, Any] = {"guess": one.guess, "bounds": ["None" if x is None else float(x) for x in one.bounds]}
-    if isinstance(one, UnknownFunction):
-        stated = {"smoothness": one.smoothness, "degree": one.degree}
-        table |= {"of": list(one.of)} | {name: number for name, number in stated.items() if number is not None}
+def _unknown_table(unknown: AnyUnknown) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "guess": unknown.guess,
+        "bounds": ["None" if x is None else float(x) for x in unknown.bounds],
+    }
+    if isinstance(unknown, UnknownFunction):
+        stated = {"smoothness": unknown.smoothness, "degree": unknown.degree}
+        table |= {"of": list(unknown.of)} | {name: number for name, number in stated.items() if number is not None}
     return table
 
 
@@ -333,10 +339,10 @@ def _condition_table(condition: Condition) -> dict[str, Any]:
         fields = {} if condition.fields is None else {"fields": list(condition.fields)}
         return {"periodic": condition.coordinate, "weight": condition.weight} | fields
     if isinstance(condition, Data):
-        own = {"values": np.asarray(condition.values).tolist(), "quantity": condition.quantity}
-        own |= {"weight": condition.weight, "loss": condition.loss}
-        own |= {} if condition.points is None else {"points": np.asarray(condition.points).tolist()}
-        own |= {} if condition.over is None else {"over": condition.over}
-        return own | ({} if condition.noise is None else {"noise": np.asarray(condition.noise, dtype=float).tolist()})
+        table = {"values": np.asarray(condition.values).tolist(), "quantity": condition.quantity}
+        table |= {"weight": condition.weight, "loss": condition.loss}
+        table |= {} if condition.points is None else {"points": np.asarray(condition.points).tolist()}
+        table |= {} if condition.over is None else {"over": condition.over}
+        return table | ({} if condition.noise is None else {"noise": np.asarray(condition.noise, dtype=float).tolist()})
     on = condition.where if isinstance(condition.where, str) else list(condition.where)  # type: ignore[arg-type]
     return {"on": on, "equation": condition.equation, "weight": condition.weight}

@@ -13,19 +13,19 @@ from rannpde.arrays import Array
 
 
 def residual_bounds(values: Array, residuals: Array) -> Array:
-    """Bounds (K,) of eigenvalues (K,) with residuals (K,), of which the last are there to tell gaps only.
+    """Bounds (K,) of eigenvalues (K,) with residuals (K,); the last of them may be computed for their gaps only.
 
-    A gap is known only between eigenvalues that were computed; the outermost ones have that of their neighbour.
+    A gap is known only between computed eigenvalues; an outermost one has a gap on one side.
 
     >>> residual_bounds(np.array([1.0, 4.0, 9.0]), np.array([1e-3, 1e-3, 1e-3])).round(9).tolist()
     [3.33e-07, 3.33e-07, 2e-07]
     """
     order = np.argsort(values)
-    ordered, own = np.asarray(values)[order], np.asarray(residuals)[order]
-    bounds = np.array(own, dtype=float)
+    ordered, errors = np.asarray(values)[order], np.asarray(residuals)[order]
+    bounds = np.array(errors, dtype=float)
     groups: list[list[int]] = []
     for k in range(len(ordered)):
-        touching = groups and ordered[k] - ordered[k - 1] <= 2 * (own[k] + own[k - 1])
+        touching = groups and ordered[k] - ordered[k - 1] <= 2 * (errors[k] + errors[k - 1])
         if touching:
             groups[-1].append(k)
         else:
@@ -34,13 +34,13 @@ def residual_bounds(values: Array, residuals: Array) -> Array:
         gaps = []
         if number:
             before = groups[number - 1][-1]
-            gaps.append(ordered[group[0]] - ordered[before] - own[before])
+            gaps.append(ordered[group[0]] - ordered[before] - errors[before])
         if number + 1 < len(groups):
             after = groups[number + 1][0]
-            gaps.append(ordered[after] - own[after] - ordered[group[-1]])
-        together = float(np.sqrt((own[group] ** 2).sum()))
+            gaps.append(ordered[after] - errors[after] - ordered[group[-1]])
+        cluster_error = float(np.sqrt((errors[group] ** 2).sum()))
         gap = min(gaps, default=0.0)
-        bounds[group] = np.minimum(together, together**2 / gap) if gap > together else together
-    back = np.empty(len(bounds))
-    back[order] = bounds
-    return back
+        bounds[group] = np.minimum(cluster_error, cluster_error**2 / gap) if gap > cluster_error else cluster_error
+    unordered = np.empty(len(bounds))
+    unordered[order] = bounds
+    return unordered

@@ -10,8 +10,7 @@ from rannpde.rounding import HALF_DIGITS, ROOT_ROUNDED
 SAME_EIGENVALUE = ROOT_ROUNDED
 """Relative difference below which eigenvalues are one cluster: the root of rounding, by which defective ones differ."""
 DISTINCT_EIGENVALUES = SAME_EIGENVALUE / MUCH_SMALLER
-"""Relative difference above which eigenvalues of one discretisation are two; errors of approximations may be as large.
-"""
+"""Relative difference above which eigenvalues of one discretisation are distinct; approximations may differ as much."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,8 @@ class SpectrumSettings:
     most_cells : cells of an interval, where refinement ends
     box_unknowns : most unknowns of tensor products on boxes, symmetric and other problems: dense matrices of a few
         seconds
-    dense : unknowns up to which all eigenvalues of a discretisation are computed, beyond only those near the wanted
-    spare : eigenvalues beyond the wanted ones that are looked at: they tell gaps, and that none lies between
+    dense : unknowns up to which all eigenvalues of a discretisation are computed; beyond it, those near the wanted ones
+    spare : eigenvalues that are computed beyond the wanted ones: they give gaps, and show that none lies between
     same : relative difference below which eigenvalues are computed as one cluster: the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
     trust : factor of the difference of two discretisations, the finer of which is believed
@@ -32,9 +31,10 @@ class SpectrumSettings:
         spurious; eigenvalues that particular solutions refine are located and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
-    shape_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension: in space each iteration
-        costs about four times as much as the one before, and the first ones little
-    shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
+    shape_degree : by dimension, the degree of cells of shapes at tol = 1, and the increase for each digit: in space an
+        iteration costs about four times as much as the one before, so that coarse first ones cost little
+    shape_rounding : as ``rounding``, on shapes, where integrals over cells are two more sums; 2 to 13 was measured on
+        squares
     shape_spare : as ``spare``, on shapes, where clusters are common
     most_iterations : iterations of the adaptive loop at most
     """

@@ -40,7 +40,7 @@ def stability(
     state: State,
     count: int = 6,
     *,
-    still: tuple[str, ...] = (),
+    algebraic: tuple[str, ...] = (),
     near: complex | None = None,
     tol: float = 1e-6,
     seconds: float | None = None,
@@ -50,21 +50,21 @@ def stability(
     """Growth rates of perturbations of a stationary solution, the fastest first, with a bound for each.
 
     problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
-    still : fields whose equation is a constraint, without a rate of change: that which defines the field, such as
+    algebraic : fields whose equation is a constraint, without a rate of change: that which defines the field, such as
         w = u + u_xx, if there is one; the pressure of a flow is told without
     The other arguments are those of ``rp.eigen``.
     """
-    linear = linearised_problem(problem, state, still)
+    linear = linearised_problem(problem, state, algebraic)
     return eigen(linear, count, near=near, which=None if near is not None else "highest", tol=tol, seconds=seconds,
                  rng=rng, progress=progress)  # fmt: skip
 
 
-def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = ()) -> Problem:
+def linearised_problem(problem: Problem, state: State, algebraic: tuple[str, ...] = ()) -> Problem:
     """The eigenvalue problem ±F'(u) w = σ w of perturbations w, which have the names of the fields."""
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
     if isinstance(problem.domain, SpaceTime):
         reject("problem", "one in time", "stationary", "state it without time, and solve for the state of rest")
-    still = named_fields(problem, still)
+    algebraic = named_fields(problem, algebraic)
     if any(isinstance(one, Data) for one in problem.conditions.values()):
         raise InputError("the problem holds measured values, whose perturbation is zero; leave them out")
     words = problem.vocabulary
@@ -78,7 +78,7 @@ def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = 
             names[jet] = sympy.Function(label)(*words.symbols)
         return names[jet]
 
-    rates = _rates(problem, state, still)
+    rates = _rates(problem, state, algebraic)
     equations = {}
     for name, expression in problem.expressions.items():
         total = _linear_part(expression, problem, base)
@@ -97,11 +97,11 @@ def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = 
     )  # fmt: skip
 
 
-def named_fields(problem: Problem, still: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The fields that ``still`` names; an InputError where the problem has none of that name."""
-    names = (still,) if isinstance(still, str) else tuple(still)
+def named_fields(problem: Problem, algebraic: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The fields that ``algebraic`` names; an InputError where the problem has none of that name."""
+    names = (algebraic,) if isinstance(algebraic, str) else tuple(algebraic)
     for name in names:
-        require(name in problem.fields, "still", name, f"one of {', '.join(problem.fields)}")
+        require(name in problem.fields, "algebraic", name, f"one of {', '.join(problem.fields)}")
     return names
 
 
@@ -127,12 +127,12 @@ def _linear_part(expression: Expression, problem: Problem, base: Callable[[Jet],
     return total
 
 
-def rates_of_change(problem: Problem, state: State, still: tuple[str, ...] = ()) -> tuple[Array, Array]:
+def rates_of_change(problem: Problem, state: State, algebraic: tuple[str, ...] = ()) -> tuple[Array, Array]:
     """For each equation the number of the field whose rate of change it gives, and the sign; see ``_rates``.
 
-    Equations that are constraints have the sign 0 and the numbers of the fields that are still.
+    Equations that are constraints have the sign 0 and the numbers of the algebraic fields.
     """
-    rates = _rates(problem, state, still)
+    rates = _rates(problem, state, algebraic)
     left = iter([field for field in problem.fields if field not in {own for own, _ in rates.values()}])
     pairs = [rates.get(name) or (next(left), 0.0) for name in problem.expressions]
     return np.array([problem.fields.index(field) for field, _ in pairs]), np.array([sign for _, sign in pairs])
@@ -146,9 +146,9 @@ def _constrained(problem: Problem) -> tuple[str, ...]:
     return first if len(first) == len(plain) < len(problem.fields) else ()
 
 
-def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, tuple[str, float]]:
+def _rates(problem: Problem, state: State, algebraic: tuple[str, ...]) -> dict[str, tuple[str, float]]:
     """Equation → the field whose rate of change it gives, and the sign for which the evolution is well posed."""
-    still = still or _constrained(problem)
+    algebraic = algebraic or _constrained(problem)
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     linear = []
@@ -159,7 +159,7 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
         linear.append(
             {jet: np.broadcast_to(p, (len(points),)) for jet, p in zip(expression.jets, partials, strict=True)}
         )
-    definitions = _definitions(linear, still)
+    definitions = _definitions(linear, algebraic)
     if definitions:
         factors = _symbols(problem, linear, definitions)
     else:
@@ -168,7 +168,7 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
     sizes = np.zeros((len(names), len(fields)))
     for pair, factor in factors.items():
         sizes[pair] = float(np.abs(factor).mean())
-    moving = [f for f, field in enumerate(fields) if field not in still]
+    moving = [f for f, field in enumerate(fields) if field not in algebraic]
     shares = sizes[:, moving] / np.maximum(sizes[:, moving].max(axis=0, keepdims=True), 1e-300)
     rows, columns = linear_sum_assignment(-shares)
     rates = {}
@@ -177,7 +177,7 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
         if not ((factor > 0).all() or (factor < 0).all()):
             raise InputError(
                 f"equation {names[k]!r} does not tell how {fields[f]} changes in time: its highest derivative is odd, "
-                f"or its factor has no sign; name fields without a rate of change by still=({fields[f]!r},)"
+                f"or its factor has no sign; name fields without a rate of change by algebraic=({fields[f]!r},)"
             )
         rates[names[k]] = (fields[f], 1.0 if factor[0] > 0 else -1.0)
     return rates
@@ -200,11 +200,11 @@ def _leading_factors(problem: Problem, linear: Sequence[LinearFactors]) -> dict[
     return factors
 
 
-def _definitions(linear: Sequence[LinearFactors], still: tuple[str, ...]) -> dict[int, str]:
-    """Equation → the still field that it defines: one that stands there without derivatives, with a factor that nowhere
-    vanishes, as w in w = u + u_xx."""
+def _definitions(linear: Sequence[LinearFactors], algebraic: tuple[str, ...]) -> dict[int, str]:
+    """Equation → the algebraic field that it defines: the equation contains it without derivatives, with a factor that
+    vanishes nowhere, as w in w = u + u_xx."""
     definitions: dict[int, str] = {}
-    for field in still:
+    for field in algebraic:
         for k, equation in enumerate(linear):
             own = [(jet, factor) for jet, factor in equation.items() if jet.field == field and np.abs(factor).any()]
             if k not in definitions and len(own) == 1 and own[0][0].order == 0 and np.abs(own[0][1]).min() > 0:

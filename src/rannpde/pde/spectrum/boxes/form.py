@@ -24,7 +24,7 @@ from rannpde.pde.statement.expression import Jet
 
 
 class NotSeparable(Exception):
-    """A problem whose conditions no tensor product of functions of one coordinate satisfies; says why."""
+    """Raised, with the reason, where no tensor products of functions of one coordinate satisfy all conditions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class BoxForm:
         if problem.pairings:
             raise NotSeparable("some fields are periodic and others are not")
         if len(self.pencil.equations) != len(self.fields):
-            raise NotSeparable("there are not as many equations as fields")
-        _ = self.ends, self.equations  # what fails, fails at once
+            raise NotSeparable("the numbers of equations and of fields differ")
+        _ = self.ends, self.equations  # both are computed now, so that NotSeparable is raised here
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -69,19 +69,19 @@ class BoxForm:
 
     def order(self, field: str, axis: int) -> int:
         """The highest derivative of a field along an axis in the equations."""
-        jets = [jet for one in self.pencil.equations for jet in one.coefficients if jet.field == field]
+        jets = [jet for equation in self.pencil.equations for jet in equation.coefficients if jet.field == field]
         return max((jet.index[axis] for jet in jets), default=0)
 
     @cached_property
     def equations(self) -> tuple[LinearTerm, ...]:
-        """The equation of each field: those with its mass and its highest derivatives."""
+        """For each field, the equation with its eigenvalue term and its highest derivatives."""
         shares = np.zeros((len(self.fields), len(self.fields)))
         masses = np.zeros_like(shares)
-        for k, one in enumerate(self.pencil.equations):
-            for jet, own in one.coefficients.items():
+        for k, equation in enumerate(self.pencil.equations):
+            for jet, powers in equation.coefficients.items():
                 f = self.fields.index(jet.field)
                 shares[k, f] = max(shares[k, f], jet.order / max(self.pencil.order(jet.field), 1))
-                masses[k, f] = max(masses[k, f], float(max(own) > 0))
+                masses[k, f] = max(masses[k, f], float(max(powers) > 0))
         rows, columns = linear_sum_assignment(-(shares + masses))
         row_of = dict(zip(columns.tolist(), rows.tolist(), strict=True))
         return tuple(self.pencil.equations[row_of[f]] for f in range(len(self.fields)))
@@ -90,28 +90,29 @@ class BoxForm:
     def ends(self) -> dict[tuple[str, int], tuple[EndCondition, ...]]:
         """(field, axis) → the conditions at the two ends, by normal derivatives alone."""
         sides: dict[tuple[int, int], list[dict[Jet, complex]]] = {}
-        for one in self.pencil.conditions:
-            region = one.term.region
+        for condition in self.pencil.conditions:
+            region = condition.term.region
             if not isinstance(region, FlatSide) or not region.outward:
-                raise NotSeparable(f"condition {one.name!r} is not on a whole side")
-            sides.setdefault((region.axis, region.outward), []).append(self._constants(one))
+                raise NotSeparable(f"condition {condition.name!r} is not on a whole side")
+            sides.setdefault((region.axis, region.outward), []).append(self._constants(condition))
         by_end: dict[tuple[str, int], list[EndCondition]] = {}
         for (axis, outward), conditions in sides.items():
             for field, row in _normal_rows(conditions, axis):
                 by_end.setdefault((field, axis), []).append((outward, row))
-        return {key: tuple(own) for key, own in by_end.items()}
+        return {key: tuple(end_conditions) for key, end_conditions in by_end.items()}
 
-    def _constants(self, one: LinearTerm) -> dict[Jet, builtins.complex]:
-        assert one.term.region is not None
-        points = one.term.region.sample(PENCIL_SAMPLES, rng=0)
-        known = one.term.known(points, self.pencil.problem.vocabulary)
+    def _constants(self, condition: LinearTerm) -> dict[Jet, builtins.complex]:
+        """Jet → its factor in a condition, which must be a real constant."""
+        assert condition.term.region is not None
+        points = condition.term.region.sample(PENCIL_SAMPLES, rng=0)
+        known = condition.term.known(points, self.pencil.problem.vocabulary)
         constants = {}
-        for jet, own in one.at(known, len(points)).items():
-            values = own.get(0, np.zeros(1))
-            if set(own) != {0} or np.abs(values - values[0]).max() > 1e-13 * np.abs(values).max():
-                raise NotSeparable(f"condition {one.name!r} varies or contains the eigenvalue")
+        for jet, powers in condition.at(known, len(points)).items():
+            values = powers.get(0, np.zeros(1))
+            if set(powers) != {0} or np.abs(values - values[0]).max() > 1e-13 * np.abs(values).max():
+                raise NotSeparable(f"condition {condition.name!r} varies or contains the eigenvalue")
             if np.iscomplexobj(values) and np.abs(values.imag).max() > 0:
-                raise NotSeparable(f"condition {one.name!r} is complex")
+                raise NotSeparable(f"condition {condition.name!r} is complex")
             if np.abs(values).max() > 0:
                 constants[jet] = complex(values[0])
         return constants
@@ -120,11 +121,11 @@ class BoxForm:
     def scale(self) -> float:
         """A typical eigenvalue: that of the longest wave that fits in."""
         points = self.pencil.problem.domain.sample(PENCIL_SAMPLES, rng=0)
-        leading = [one for one in self.equations if one.degree == self.pencil.degree]
+        leading = [equation for equation in self.equations if equation.degree == self.pencil.degree]
         return self.pencil.typical_eigenvalue(leading, points, float(np.ptp(self.bounds, axis=1).max()))
 
     def axes(self, degrees: tuple[int, ...]) -> dict[tuple[str, int], BoxAxis]:
-        """(field, axis) → its functions."""
+        """(field, axis) → the functions of the field along the axis, for these degrees."""
         axes: dict[tuple[str, int], BoxAxis] = {}
         names = self.pencil.problem.domain.names
         for axis, degree in enumerate(degrees):
@@ -135,10 +136,10 @@ class BoxForm:
                     phase = self.phases.get(names[axis], 0.0) % (2 * np.pi)
                     axes[field, axis] = FourierAxis(low, high, degree // 2, phase)
                     continue
-                own, order = self.ends.get((field, axis), ()), self.order(field, axis)
-                # a constraint's field without conditions, a pressure, has two degrees less: no spurious pressures
-                less = 2 if not own and order < most else 0
-                axes[field, axis] = LegendreAxis.of((low, high), degree - less, (order + 1) // 2, own)
+                end_conditions, order = self.ends.get((field, axis), ()), self.order(field, axis)
+                # a field without conditions, such as a pressure, has two degrees less: no spurious pressures (inf-sup)
+                less = 2 if not end_conditions and order < most else 0
+                axes[field, axis] = LegendreAxis.of((low, high), degree - less, (order + 1) // 2, end_conditions)
         return axes
 
     def free_constant(self, field: str) -> bool:
@@ -148,26 +149,29 @@ class BoxForm:
 
 
 def _normal_rows(conditions: list[dict[Jet, complex]], axis: int) -> list[tuple[str, dict[int, complex]]]:
-    """Conditions of a side as (field, normal order → factor); tangential derivatives of what vanishes are left out."""
-    held: set[tuple[str, int]] = set()
-    rows = [dict(one) for one in conditions]
+    """Conditions of a side as (field, normal order → factor).
+
+    Where a field or a normal derivative vanishes on the side, so do its tangential derivatives, which are left out.
+    """
+    vanishing: set[tuple[str, int]] = set()
+    rows = [dict(condition) for condition in conditions]
     while True:
-        for one in rows:
-            if len(one) == 1 and next(iter(one)).order == next(iter(one)).index[axis]:
-                held.add((next(iter(one)).field, next(iter(one)).index[axis]))
-        left = [
-            one if len(one) == 1 else {jet: v for jet, v in one.items() if (jet.field, jet.index[axis]) not in held}
-            for one in rows
+        for row in rows:
+            if len(row) == 1 and next(iter(row)).order == next(iter(row)).index[axis]:
+                vanishing.add((next(iter(row)).field, next(iter(row)).index[axis]))
+        reduced = [
+            row if len(row) == 1 else {j: v for j, v in row.items() if (j.field, j.index[axis]) not in vanishing}
+            for row in rows
         ]
-        if [set(one) for one in left] == [set(one) for one in rows]:
+        if [set(row) for row in reduced] == [set(row) for row in rows]:
             break
-        rows = left
+        rows = reduced
     normal_rows = []
-    for one in rows:
-        if any(jet.order != jet.index[axis] for jet in one) or len({jet.field for jet in one}) > 1:
+    for row in rows:
+        if any(jet.order != jet.index[axis] for jet in row) or len({jet.field for jet in row}) > 1:
             raise NotSeparable("a condition couples fields or derivatives along its side")
-        if one:
-            normal_rows.append((next(iter(one)).field, {jet.index[axis]: value for jet, value in one.items()}))
+        if row:
+            normal_rows.append((next(iter(row)).field, {jet.index[axis]: value for jet, value in row.items()}))
     return normal_rows
 
 
@@ -202,12 +206,13 @@ class BoxSystem:
             rules.append(self.axes[self.form.fields[0], a].nodes(count))
         return [points for points, _ in rules], [weights for _, weights in rules]
 
-    def coefficients(self, one: LinearTerm, nodes: list[Array]) -> dict[Jet, dict[int, Array]]:
+    def coefficients(self, equation: LinearTerm, nodes: list[Array]) -> dict[Jet, dict[int, Array]]:
         """The coefficients of an equation on the grid of these nodes, each with the shape of the grid."""
         mesh = np.meshgrid(*nodes, indexing="ij")
         known = {s: m.ravel() for s, m in zip(self.form.pencil.problem.vocabulary.symbols, mesh, strict=True)}
-        coefficients = one.at(known, mesh[0].size)
-        return {jet: {p: v.reshape(mesh[0].shape) for p, v in own.items()} for jet, own in coefficients.items()}
+        coefficients = equation.at(known, mesh[0].size)
+        shape = mesh[0].shape
+        return {jet: {p: v.reshape(shape) for p, v in powers.items()} for jet, powers in coefficients.items()}
 
     def matrices(self) -> list[Array]:
         """A_k (N, N) of Σ λ^k A_k, by powers of the eigenvalue."""
@@ -215,26 +220,26 @@ class BoxSystem:
         kind = complex if form.complex else float
         matrices = [np.zeros((self.size, self.size), dtype=kind) for _ in range(form.pencil.degree + 1)]
         nodes, weights = self.grid()
-        for f, (field, one) in enumerate(zip(form.fields, form.equations, strict=True)):
+        for f, (field, equation) in enumerate(zip(form.fields, form.equations, strict=True)):
             tests = [self.axes[field, a].table(nodes[a], 0).conj() * weights[a][:, None] for a in range(form.dim)]
-            for jet, own in self.coefficients(one, nodes).items():
+            for jet, powers in self.coefficients(equation, nodes).items():
                 g = form.fields.index(jet.field)
                 trial = [self.axes[jet.field, a].table(nodes[a], jet.index[a]) for a in range(form.dim)]
                 rows = slice(self.offsets[f], self.offsets[f + 1])
                 columns = slice(self.offsets[g], self.offsets[g + 1])
-                for power, values in own.items():
+                for power, values in powers.items():
                     block = _product_matrix(values, tests, trial)
                     matrices[power][rows, columns] += block[np.ix_(self.kept[field], self.kept[jet.field])]
         return matrices
 
     def function(self, vector: Array) -> ProductFunction:
-        """The fields of a vector of unknowns (N,), in raw functions of the axes."""
+        """The fields of a vector of unknowns (N,), as products of polynomials or Fourier modes along the axes."""
         form = self.form
         arrays = []
         for f, field in enumerate(form.fields):
-            own = np.zeros(int(np.prod(self.shapes[field])), dtype=vector.dtype)
-            own[self.kept[field]] = vector[self.offsets[f] : self.offsets[f + 1]]
-            values = own.reshape(self.shapes[field])
+            of_field = np.zeros(int(np.prod(self.shapes[field])), dtype=vector.dtype)
+            of_field[self.kept[field]] = vector[self.offsets[f] : self.offsets[f + 1]]
+            values = of_field.reshape(self.shapes[field])
             for a in range(form.dim):
                 values = np.moveaxis(np.tensordot(self.axes[field, a].coefficients, values, axes=(1, a)), 0, a)
             arrays.append(values)
@@ -251,14 +256,15 @@ def _product_matrix(values: Array, tests: list[Array], trial: list[Array]) -> Ar
     """∫ a φ_i ψ_j for products of functions along the axes, by sums over one axis after the other."""
     if np.ptp(values.real) == 0 and np.ptp(values.imag) == 0:
         matrix = np.full((1, 1), values.ravel()[0])
-        for test, own in zip(tests, trial, strict=True):
-            matrix = np.kron(matrix, test.T @ own)
+        for test, function in zip(tests, trial, strict=True):
+            matrix = np.kron(matrix, test.T @ function)
         return matrix
     block = values
-    for test, own in zip(tests, trial, strict=True):
-        products = (test[:, :, None] * own[:, None, :]).reshape(len(test), -1)
+    for test, function in zip(tests, trial, strict=True):
+        products = (test[:, :, None] * function[:, None, :]).reshape(len(test), -1)
         block = np.tensordot(block, products, axes=(0, 0))
     dim = len(tests)
-    shaped = block.reshape([n for test, own in zip(tests, trial, strict=True) for n in (test.shape[1], own.shape[1])])
+    sizes = [(test.shape[1], function.shape[1]) for test, function in zip(tests, trial, strict=True)]
+    shaped = block.reshape([n for pair in sizes for n in pair])
     turned = shaped.transpose([*range(0, 2 * dim, 2), *range(1, 2 * dim, 2)])
     return np.asarray(turned.reshape(int(np.prod([t.shape[1] for t in tests])), -1))

@@ -27,8 +27,11 @@ from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
-class _JudgedBox:
-    """Eigenvalues with bounds, and the modes, each of size one; what is known of them."""
+class _EstimatedBox:
+    """The eigenvalues of one discretisation with bounds, their modes with largest value 1, and a status.
+
+    guaranteed : whether the bounds are proven, by residuals; counted : how it was checked that none is missing
+    """
 
     values: Array
     bounds: Array
@@ -41,7 +44,7 @@ class _JudgedBox:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """What one discretisation gives.
+    """The eigenpairs of one discretisation.
 
     symmetric : the blocks of a symmetric problem K x = λ M x, or None; dense : whether all eigenvalues were computed
     """
@@ -65,22 +68,24 @@ class BoxSolver:
 
     def run(self) -> EigenResult:
         """Raise degrees until every wanted eigenvalue has the wanted error."""
-        # all eigenvalues of the first matrices are computed: half as many functions as are for that
+        # all eigenvalues of the first matrices are computed, which have half of the unknowns that this allows
         first = round((self.settings.dense / 2) ** (1 / self.form.dim))
         degrees = (first,) * self.form.dim
         before: _Level | None = None
-        best: _JudgedBox | None = None
+        best: _EstimatedBox | None = None
         least = np.inf
         while True:
             level = self._level(BoxSystem(self.form, degrees))
-            judged = self._judged(before, level)
-            size = np.maximum(np.abs(judged.values), self.form.scale)
-            estimate = float((judged.bounds / size).max(initial=0.0)) if len(judged.values) == self.count else np.inf
+            estimated = self._estimated(before, level)
+            size = np.maximum(np.abs(estimated.values), self.form.scale)
+            estimate = (
+                float((estimated.bounds / size).max(initial=0.0)) if len(estimated.values) == self.count else np.inf
+            )
             self.request.recorded(self.iterations, 1, level.system.size, estimate)
             if best is None or estimate <= least:
-                best, least = judged, estimate
-            if judged.status is Status.CONVERGED:
-                return self._ended(judged, Status.CONVERGED, "")
+                best, least = estimated, estimate
+            if estimated.status is Status.CONVERGED:
+                return self._ended(estimated, Status.CONVERGED, "")
             if self.monitor.exhausted:
                 if not len(best.values):
                     seconds = self.monitor.budget.seconds
@@ -91,10 +96,10 @@ class BoxSolver:
                 return self._ended(best, best.status, best.detail)
             before, degrees = level, finer
 
-    def _ended(self, judged: _JudgedBox, status: Status, detail: str) -> EigenResult:
-        real = are_real(judged.values, judged.bounds)
+    def _ended(self, estimated: _EstimatedBox, status: Status, detail: str) -> EigenResult:
+        real = are_real(estimated.values, estimated.bounds)
         functions: list[Parts] = []
-        for function in judged.functions:
+        for function in estimated.functions:
             size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
             if real and turned <= COMPUTED * size and not any(function.phases):
                 whole = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real))
@@ -103,22 +108,23 @@ class BoxSolver:
                 functions.append((function, function.times(-1j)))
         why = "the domain is a box whose conditions hold along whole sides"
         return EigenResult(
-            judged.values.real if real else judged.values, judged.bounds, tuple(functions),
-            Choice("box", "tensor products of polynomials and Fourier modes", why), self.wanted, judged.counted, status,
-            detail, tuple(self.iterations), self.form.scale, RESIDUALS if judged.guaranteed else TWO_DISCRETISATIONS,
+            estimated.values.real if real else estimated.values, estimated.bounds, tuple(functions),
+            Choice("box", "tensor products of polynomials and Fourier modes", why), self.wanted, estimated.counted,
+            status, detail, tuple(self.iterations), self.form.scale,
+            RESIDUALS if estimated.guaranteed else TWO_DISCRETISATIONS,
         )  # fmt: skip
 
     def _finer(self, degrees: tuple[int, ...], level: _Level) -> tuple[int, ...] | None:
-        """Half as much again along axes on which modes are not resolved; None where that is more than can be solved."""
+        """Degrees raised by up to a half along axes on which modes are not resolved; None where they are too many."""
         vectors = level.pairs.vectors[: self.count]
-        each = [level.system.function(vector).tails() for vector in vectors] or [np.ones(self.form.dim)]
-        tails = np.max(each, axis=0)
+        by_mode = [level.system.function(vector).tails() for vector in vectors] or [np.ones(self.form.dim)]
+        tails = np.max(by_mode, axis=0)
         # errors of eigenvalues of symmetric problems are squares of those of modes
-        wanted = np.log(MUCH_SMALLER * (self.tol**0.5 if level.symmetric else self.tol))
+        target = np.log(MUCH_SMALLER * (self.tol**0.5 if level.symmetric else self.tol))
         with np.errstate(divide="ignore"):
-            factors = np.clip(wanted / np.minimum(np.log(tails), -1.0), 1, 3 / 2)
+            factors = np.clip(target / np.minimum(np.log(tails), -1.0), 1, 3 / 2)
         marked = tails > MUCH_SMALLER * float(tails.max())
-        marked = marked if marked.any() else np.ones(len(tails), dtype=bool)  # two levels must differ to tell anything
+        marked = marked if marked.any() else np.ones(len(tails), dtype=bool)  # equal levels would show no error
         raised = tuple(max(d + 2, int(f * d)) if m else d for d, f, m in zip(degrees, factors, marked, strict=True))
         size = BoxSystem(self.form, raised).size * self.form.pencil.degree
         return raised if size <= self.settings.box_unknowns[0 if level.symmetric else 1] else None
@@ -126,7 +132,7 @@ class BoxSolver:
     # ------------------------------------------------------------------------------------------------- linear algebra
 
     def _level(self, system: BoxSystem) -> _Level:
-        """The most wanted eigenvalues of all blocks into which the matrices fall."""
+        """The most wanted eigenvalues of a discretisation, block by block where its matrices decouple."""
         matrices = system.matrices()
         count, known = self.count + self.settings.spare, self.known
         ends = ("lowest", "highest")
@@ -142,40 +148,40 @@ class BoxSolver:
             self.wanted = self.wanted if self.wanted.which or self.wanted.near is not None else Wanted(natural)
         search = SymmetricSearch(self.wanted, self.form.scale, self.settings, self.rng)
         for members in components(matrices):
-            own = [one[np.ix_(members, members)] for one in matrices]
-            symmetric = symmetric_pair(own)
+            block = [matrix[np.ix_(members, members)] for matrix in matrices]
+            symmetric = symmetric_pair(block)
             pairs = None if symmetric is None else search.pairs(*symmetric, count, known)
-            pairs = pairs or self._general(own, count, known)
+            pairs = pairs or self._general(block, count, known)
             blocks.append((symmetric, len(members)))
             vectors = np.zeros((len(pairs.values), system.size), dtype=pairs.vectors.dtype)
             vectors[:, members] = pairs.vectors
             by_block.append(EigenPairs(pairs.values, vectors, pairs.rounding))
-        together = EigenPairs(*(np.concatenate([getattr(one, name) for one in by_block])
-                                for name in ("values", "vectors", "rounding")))  # fmt: skip
-        order = self.wanted.order(together.values.astype(complex))[:count]
-        pairs = EigenPairs(together.values[order], together.vectors[order], together.rounding[order])
+        joined = EigenPairs(*(np.concatenate([getattr(pairs, name) for pairs in by_block])
+                              for name in ("values", "vectors", "rounding")))  # fmt: skip
+        order = self.wanted.order(joined.values.astype(complex))[:count]
+        pairs = EigenPairs(joined.values[order], joined.vectors[order], joined.rounding[order])
         self.known = pairs.values
         every = [symmetric for symmetric, _ in blocks if symmetric is not None]
         dense = all(size <= self.settings.dense for _, size in blocks)
         return _Level(system, pairs, every if len(every) == len(blocks) else None, dense)
 
     def _all_values(self, matrices: list[Array]) -> Array:
-        """All finite eigenvalues of the first matrices: the most wanted alone do not tell which end is bounded."""
+        """All finite eigenvalues of the first matrices, which show at which end the spectrum is bounded."""
         lower, upper = MatrixPencil(tuple(map(sparse.csc_matrix, matrices)), self.form.scale).linearised()
         values = scipy.linalg.eigvals(lower.toarray(), -upper.toarray())
         values = values[np.isfinite(values)]
         return np.asarray(values[np.abs(values) <= 1 / FINITE**0.5] * self.form.scale)
 
     def _general(self, matrices: list[Array], count: int, known: Array | None) -> EigenPairs:
-        """The wanted eigenvalues of matrices of no symmetry."""
-        pencil = MatrixPencil(tuple(sparse.csc_matrix(one) for one in matrices), self.form.scale)
+        """The wanted eigenvalues of matrices that are not symmetric."""
+        pencil = MatrixPencil(tuple(sparse.csc_matrix(matrix) for matrix in matrices), self.form.scale)
         if len(matrices[0]) < 3:
             known = None
         return eigenpairs(pencil, count, self.wanted.order, known, self.settings, self.rng)
 
     # --------------------------------------------------------------------------------------------------------- errors
 
-    def _judged(self, before: _Level | None, level: _Level) -> _JudgedBox:
+    def _estimated(self, before: _Level | None, level: _Level) -> _EstimatedBox:
         """Eigenvalues with bounds by residuals for self-adjoint problems, by the level before for others."""
         values, rounding = level.pairs.values, level.pairs.rounding
         functions = [_normalised(level.system.function(v)) for v in level.pairs.vectors]
@@ -203,15 +209,16 @@ class BoxSolver:
             detail = f"the error of eigenvalue {worst + 1} is up to {errors[worst]:.1e}"
             if rounding[worst] > 0.5 * errors[worst]:
                 status, detail = Status.STALLED, detail + ", by rounding"
-        return _JudgedBox(
+        return _EstimatedBox(
             values[chosen], errors[chosen], tuple(functions[k] for k in chosen), guaranteed, counted, status, detail
         )
 
     def _changes(self, before: _Level | None, level: _Level) -> Array:
         """Differences (K,) to the level before, times ``trust``; infinite where they do not fall by half at least.
 
-        A series of differences that fall by half has a rest no larger than the last one. A single mode may agree by
-        chance, as where a degree is of the other parity: all share the largest relative difference.
+        If differences keep falling by half, the sum of all later ones is no larger than the last one. The values of a
+        single mode may agree by chance, as where a raised degree has the other parity; all modes therefore get the
+        largest relative difference.
         """
         values = level.pairs.values
         if before is None:
@@ -223,7 +230,7 @@ class BoxSolver:
         return self.settings.trust * self.differences * size if falling else np.full(len(values), np.inf)
 
     def _counted(self, level: _Level) -> tuple[str, str]:
-        """How it was counted that none is missing, and what is missing, in words."""
+        """In words: how it was checked that no eigenvalue is missing, and how many are."""
         if level.symmetric is None or len(level.pairs.values) <= self.count:
             return "", ""
         if level.dense:

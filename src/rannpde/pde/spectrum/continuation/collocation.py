@@ -1,8 +1,8 @@
 """Stationary problems with a parameter as F(u, λ) = 0: collocation at Gauss–Lobatto points of an interval or a box.
 
-The unknowns are values at products of Chebyshev points. Inner points carry the equations, points of sides the
-conditions, and a corner of the plane the mean of those of its two sides. Derivatives by the parameter are exact, as it
-stays a symbol of the statements.
+The unknowns are values at products of Chebyshev points. The equations hold at inner points, the conditions at points of
+sides, and the mean of the conditions of both sides at a corner of the plane. Derivatives by the parameter are exact,
+since it stays a symbol of the statements.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class StationarySystem:
         return self._tables[index]
 
     def _assign(self) -> None:
-        """Which statement stands at which point: interior (P,) bool, and (condition, field row, points, share)."""
+        """Assign equations and conditions to points: ``interior``, numbers of points, and ``rows``, each (condition,
+        number of its row at a point, points, shares)."""
         grid = np.stack(np.unravel_index(np.arange(len(self.points)), self.shape), axis=1)
         low, high = grid == 0, grid == self.count - 1
         sides = low.sum(axis=1) + high.sum(axis=1)
@@ -135,12 +136,12 @@ class StationarySystem:
             raise InputError("continuation needs one condition for each field on every side of the box")
 
     def _jets(self, terms: tuple[Term, ...] | list[Term], values: Array, rows: Array) -> dict[Jet, Array]:
-        own = values.reshape(len(self.points), len(self.fields))
+        by_point = values.reshape(len(self.points), len(self.fields))
         jets: dict[Jet, Array] = {}
         for term in terms:
             for jet in term.expression.jets:
                 if jet.field in self.fields and jet not in jets:
-                    jets[jet] = self.table(jet.index)[rows] @ own[:, self.fields.index(jet.field)]
+                    jets[jet] = self.table(jet.index)[rows] @ by_point[:, self.fields.index(jet.field)]
         return jets
 
     def residual(self, values: Array, parameter: float) -> Array:
@@ -191,13 +192,13 @@ class StationarySystem:
         return TensorPolynomial(self.bounds, values.reshape(*self.shape, len(self.fields)))
 
     def tail(self, values: Array) -> float:
-        """The last Chebyshev coefficients over the largest: how well the grid resolves a solution."""
-        own = values.reshape(*self.shape, len(self.fields))
+        """The last Chebyshev coefficients over the largest, which are small where the grid resolves a solution."""
+        coefficients = values.reshape(*self.shape, len(self.fields))
         inverse = np.linalg.inv(chebvander(chebyshev_points(self.count)[0], self.count - 1))
         for axis in range(self.dim):
-            own = np.moveaxis(np.tensordot(inverse, own, axes=(1, axis)), 0, axis)
-        largest = max(float(np.abs(own).max()), 1e-300)
-        ends = [np.take(own, [self.count - 2, self.count - 1], axis=axis) for axis in range(self.dim)]
+            coefficients = np.moveaxis(np.tensordot(inverse, coefficients, axes=(1, axis)), 0, axis)
+        largest = max(float(np.abs(coefficients).max()), 1e-300)
+        ends = [np.take(coefficients, [self.count - 2, self.count - 1], axis=axis) for axis in range(self.dim)]
         return max(float(np.abs(end).max()) for end in ends) / largest
 
 
@@ -213,7 +214,7 @@ def with_parameter(problem: Problem, parameter: str) -> Problem:
         raise InputError(
             "fields are periodic, so that their position is free; continuation needs conditions that fix it"
         )
-    if any(isinstance(one, Data) for one in problem.conditions.values()):
+    if any(isinstance(condition, Data) for condition in problem.conditions.values()):
         raise InputError("the problem holds measured values; continuation follows equations and conditions only")
     for name in problem.fields:
         require(problem.order(name) <= 2, f"the order of {name}", problem.order(name), "at most 2",

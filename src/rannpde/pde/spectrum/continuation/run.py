@@ -35,10 +35,11 @@ FIRST_POINTS, MORE_POINTS, FINEST_GRID = (40, 16), (12, 6), (160, 40)
 MOST_FOLLOWED = (96, 22)
 """Points along an axis at most on which whole branches are followed, by dimension: hundreds of factorisations."""
 RATES_RESOLVED = MUCH_SMALLER * PILOT_TOLERANCE
-"""Last Chebyshev coefficients over the largest at which a grid is good enough for stability; for points of a diagram
-PILOT_TOLERANCE is: rates near zero, as of the translation of a peak, are wrong on grids that show it roughly."""
-SHORTEST_LOOK = FollowSettings.first / 2
-"""Scaled step below which two rates that change sign at once are a pair, and branches cross in one point."""
+"""Last Chebyshev coefficients over the largest at which a grid is fine enough for stability. PILOT_TOLERANCE suffices
+for the points of a diagram, but rates near zero, such as that of the translation of a peak, are wrong on such grids."""
+SHORTEST_SEPARATING_STEP = FollowSettings.first / 2
+"""Scaled step below which no shorter one is tried to separate events: two rates that change sign are then a complex
+pair, and several branches cross in one point."""
 TOO_STEEP = "the grid does not resolve what follows"
 """Why a branch ends whose solutions become too steep."""
 
@@ -51,7 +52,7 @@ def continuation(
     *,
     guess: Any = None,
     branches: int = 0,
-    still: tuple[str, ...] = (),
+    algebraic: tuple[str, ...] = (),
     tol: float = 1e-8,
     seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -63,8 +64,8 @@ def continuation(
     parameter : the name of one of its parameters; start, stop : ends of the range, in which branches are followed
     guess : guess of the solution at the start: a solution, a function of points (M, n), or field → number or function;
         None begins from zero
-    branches : how many times branches that cross are followed in turn; 0 follows the first branch only
-    still : fields whose equation is a constraint, without a rate of change, as in ``solution.stability``
+    branches : how often the branches that cross those found so far are followed too; 0 follows the first branch only
+    algebraic : fields without a rate of change, whose equation is a constraint, as in ``solution.stability``
     tol : relative error wanted of folds, branch points and Hopf points, by two grids
     seconds, progress : as in ``solve``
     resume : an earlier continuation of this problem, whose first branch is followed on from its last point
@@ -82,7 +83,9 @@ def continuation(
     require(resume is None or guess is None, "guess", guess, "left out beside resume", "it begins where that one ended")
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     with one_thread():
-        run = _Run(problem, stated, parameter, (float(start), float(stop)), named_fields(problem, still), tol, monitor)
+        run = _Run(
+            problem, stated, parameter, (float(start), float(stop)), named_fields(problem, algebraic), tol, monitor
+        )
         result = run.run(guess, branches) if resume is None else run.resumed(resume, branches)
     if not result.converged:
         warnings.warn(f"the continuation did not converge: {result.reason}", ConvergenceWarning, stacklevel=2)
@@ -91,8 +94,8 @@ def continuation(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A state, its arclength from the one before, whether a longer step would do, and the end of the range if it lies
-    there."""
+    """A state, its arclength from the one before, whether a longer step may be tried, and the end of the range if the
+    state lies there."""
 
     state: BranchState
     length: float
@@ -109,12 +112,12 @@ class _Run:
         stated: Problem,
         parameter: str,
         ends: tuple[float, float],
-        still: tuple[str, ...],
+        algebraic: tuple[str, ...],
         tol: float,
         monitor: Monitor,
     ) -> None:
         self.problem, self.stated, self.parameter = problem, stated, parameter
-        (self.start, self.stop), self.still, self.tol, self.monitor = ends, still, tol, monitor
+        (self.start, self.stop), self.algebraic, self.tol, self.monitor = ends, algebraic, tol, monitor
         self.axis = problem.domain.dim - 1
         self.passed = 0
 
@@ -128,10 +131,10 @@ class _Run:
             if branch.ended != TOO_STEEP or finer > MOST_FOLLOWED[self.axis] or self.monitor.exhausted:
                 break
             count = finer
-        return self._together(branch, crossings, levels, count)
+        return self._with_crossings(branch, crossings, levels, count)
 
     def resumed(self, earlier: Continuation, levels: int) -> Continuation:
-        """The first branch of an earlier continuation from its last point on, and all that was known."""
+        """Follow the first branch of an earlier continuation from its last point, and keep all earlier branches."""
         known = earlier.branches[0]
         self.follower = Follower(
             StationarySystem(self.stated, self.parameter, earlier.points), abs(self.stop - self.start)
@@ -152,12 +155,14 @@ class _Run:
                    for name in ("parameters", "extremes", "unstable", "rates")]  # fmt: skip
         functions, special = known.functions + branch.functions[1:], known.special + branch.special
         joined = SolutionBranch(numbers[0], numbers[1], numbers[2], numbers[3], functions, special, branch.ended)
-        result = self._together(joined, crossings, levels, earlier.points)
+        result = self._with_crossings(joined, crossings, levels, earlier.points)
         return replace(result, branches=result.branches[:1] + earlier.branches[1:] + result.branches[1:])
 
-    def _together(self, first: SolutionBranch, crossings: list[BranchState], levels: int, count: int) -> Continuation:
-        """The first branch, those that cross it, and how it ended."""
-        together = [first]
+    def _with_crossings(
+        self, first: SolutionBranch, crossings: list[BranchState], levels: int, count: int
+    ) -> Continuation:
+        """Follow the branches that cross the first one, and return all of them with a status."""
+        branches = [first]
         for _ in range(levels):
             following = []
             for state in crossings:
@@ -165,21 +170,21 @@ class _Run:
                     follow = self._crossing(state, side)
                     if follow is not None:
                         branch, more = self._branch(follow)
-                        if len(branch) > 1 and not self._repeated(branch, together):
-                            together.append(branch)
+                        if len(branch) > 1 and not self._repeated(branch, branches):
+                            branches.append(branch)
                             following += more
             crossings = following
         status, detail = Status.CONVERGED, "the branches were followed to their ends"
-        worst = max((one.bound / max(abs(one.parameter), NEARBY * self.follower.extent)
-                     for branch in together for one in branch.special), default=0.0)  # fmt: skip
+        worst = max((special.bound / max(abs(special.parameter), NEARBY * self.follower.extent)
+                     for branch in branches for special in branch.special), default=0.0)  # fmt: skip
         if self.monitor.exhausted:
             status, detail = Status.BUDGET, ""
         elif worst > self.tol:
             status, detail = Status.DISAGREE, f"two grids differ by {worst:.1e} in a fold or branch point"
-        elif any("gave up" in branch.ended for branch in together):
+        elif any("gave up" in branch.ended for branch in branches):
             status, detail = Status.NEWTON, "a branch could not be followed to its end"
         return Continuation(
-            self.problem, self.parameter, tuple(together), status, detail, self.tol, count, self.monitor.elapsed
+            self.problem, self.parameter, tuple(branches), status, detail, self.tol, count, self.monitor.elapsed
         )
 
     def _first(self, guess: Any) -> BranchState:
@@ -259,16 +264,16 @@ class _Run:
         return _Step(new, float((follower.metric * away * state.tangent).sum()), end=end)
 
     def _passed(self, before: BranchState, step: _Step, growing: tuple[int, int]) -> str:
-        """What lies within a step; NoConvergence where it is more than one thing, which shorter steps tell apart.
+        """The kind of special point within a step, empty for none; NoConvergence where shorter steps must separate two.
 
-        growing : how many perturbations grow before and after, -1 where it is not known
+        growing : numbers of growing perturbations before and after the step, -1 where they are not known
         """
         pair = min(growing) >= 0 and abs(growing[1] - growing[0]) > 1
         fold = step.state.tangent[-1] * before.tangent[-1] < 0
         crossed = int(before.sign * step.state.sign < 0)
-        if pair or len(self.problem.fields) > 1:  # the rates of one field tell how many otherwise
-            crossed = self.follower.branch_points_between(before, step.state, step.length > SHORTEST_LOOK)
-        if (pair or fold + crossed > 1) and step.length > SHORTEST_LOOK:
+        if pair or len(self.problem.fields) > 1:  # for one field, the sign of the determinant suffices
+            crossed = self.follower.branch_points_between(before, step.state, step.length > SHORTEST_SEPARATING_STEP)
+        if (pair or fold + crossed > 1) and step.length > SHORTEST_SEPARATING_STEP:
             raise NoConvergence
         if fold:
             return "fold"
@@ -276,14 +281,14 @@ class _Run:
             return "branch point"
         if not pair:
             return ""
-        one, other = (self._turning(self.follower, state) for state in (before, step.state))
-        return "Hopf point" if one is not None and other is not None and one.real * other.real < 0 else ""
+        first, last = (self._oscillating_rate(self.follower, state) for state in (before, step.state))
+        return "Hopf point" if first is not None and last is not None and first.real * last.real < 0 else ""
 
     def _special(self, kind: str, before: BranchState, length: float) -> tuple[SpecialPoint, BranchState]:
         """A fold or branch point on this grid, then on finer ones until two agree."""
-        where = self._locate(self.follower, kind, before, length)
-        parameter, bound = where.parameter, np.inf
-        best, follower = where, self.follower
+        on_branch = self._locate(self.follower, kind, before, length)
+        parameter, bound = on_branch.parameter, np.inf
+        best, follower = on_branch, self.follower
         coarse = self.follower.system.function(before.values)
         count = self.follower.system.count
         scale = max(abs(parameter), NEARBY * self.follower.extent)
@@ -306,7 +311,7 @@ class _Run:
         function = follower.system.function(best.values)
         frequency = abs(self._pair(follower, best).imag) if kind == "Hopf point" else 0.0
         uncertainty = float(bound) + LOCATED * length * abs(float(before.tangent[-1]))
-        return SpecialPoint(kind, parameter, uncertainty, extreme_of(function), function, frequency), where
+        return SpecialPoint(kind, parameter, uncertainty, extreme_of(function), function, frequency), on_branch
 
     def _locate(self, follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
         """The state within a step at which the measure of its kind changes sign; NoConvergence where it does not."""
@@ -319,30 +324,30 @@ class _Run:
             return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))
         return follower.located(before, length, lambda one: float(follower.change(before, one).real.min()))
 
-    def _turning(self, follower: Follower, state: BranchState) -> complex | None:
+    def _oscillating_rate(self, follower: Follower, state: BranchState) -> complex | None:
         """The complex rate nearest to the imaginary axis; None where there is none."""
         order, signs = rates_of_change(
-            self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values), self.still
+            self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values), self.algebraic
         )
         rates = follower.rates(state.values, state.parameter, order, signs)
-        turning = np.zeros(0) if rates is None else rates[rates.imag > ROOT_ROUNDED * np.abs(rates)]
-        return complex(turning[np.abs(turning.real).argmin()]) if len(turning) else None
+        oscillating = np.zeros(0) if rates is None else rates[rates.imag > ROOT_ROUNDED * np.abs(rates)]
+        return complex(oscillating[np.abs(oscillating.real).argmin()]) if len(oscillating) else None
 
     def _pair(self, follower: Follower, state: BranchState) -> complex:
         """The complex rate nearest to the imaginary axis; NoConvergence where there is none."""
-        pair = self._turning(follower, state)
+        pair = self._oscillating_rate(follower, state)
         if pair is None:
             raise NoConvergence
         return pair
 
     def _rates(self, state: BranchState) -> tuple[int, float]:
-        """How many perturbations of a state grow, -1 where it is not known, and the largest rate."""
+        """The number of growing perturbations of a state, -1 where it is not known, and the largest growth rate."""
         system = self.follower.system
         function = system.function(state.values)
         if system.tail(state.values) > RATES_RESOLVED and np.abs(state.values).max() > 1e-9 * self.follower.size:
             return -1, np.nan
         try:
-            order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function, self.still)
+            order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function, self.algebraic)
             rates = self.follower.rates(state.values, state.parameter, order, signs)
             return (-1, np.nan) if rates is None else (int((rates.real > 0).sum()), float(rates.real.max()))
         except (InputError, NoConvergence):
@@ -352,12 +357,12 @@ class _Run:
         self, states: list[BranchState], rates: list[tuple[int, float]], special: list[SpecialPoint], ended: str
     ) -> SolutionBranch:
         system = self.follower.system
-        functions = tuple(system.function(one.values) for one in states)
+        functions = tuple(system.function(state.values) for state in states)
         extremes: list[float] = []
-        for one in functions:
-            extremes.append(extreme_of(one, extremes[-1] if extremes else 0.0))
+        for function in functions:
+            extremes.append(extreme_of(function, extremes[-1] if extremes else 0.0))
         return SolutionBranch(
-            np.array([one.parameter for one in states]), np.array(extremes), np.array([n for n, _ in rates]),
+            np.array([state.parameter for state in states]), np.array(extremes), np.array([n for n, _ in rates]),
             np.array([rate for _, rate in rates]), functions, tuple(special), ended,
         )  # fmt: skip
 
@@ -378,12 +383,12 @@ class _Run:
         return None
 
     def _repeated(self, branch: SolutionBranch, known: list[SolutionBranch]) -> bool:
-        """Whether the second point of a branch lies on one that was followed before."""
-        one: Array = branch.functions[0].values
+        """Whether the first point of a branch lies on one that was followed before."""
+        values: Array = branch.functions[0].values
         for other in known:
-            gaps = [float(np.sqrt(np.mean((one - two.values) ** 2))) / self.follower.size
+            gaps = [float(np.sqrt(np.mean((values - function.values) ** 2))) / self.follower.size
                     + abs(branch.parameters[0] - p) / self.follower.extent
-                    for two, p in zip(other.functions, other.parameters, strict=True)]  # fmt: skip
+                    for function, p in zip(other.functions, other.parameters, strict=True)]  # fmt: skip
             if min(gaps) < NEARBY:
                 return True
         return False

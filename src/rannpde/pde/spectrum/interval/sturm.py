@@ -25,15 +25,18 @@ from rannpde.pde.statement.expression import Jet
 from rannpde.rounding import ROUNDED
 
 PRUEFER_SUBINTERVALS = 4000
-"""Subintervals of constant coefficients for the Prüfer angle: eigenvalues of these are off by their square, and only
-the number between eigenvalues is wanted."""
+"""Subintervals of constant coefficients for the Prüfer angle: they shift eigenvalues by the square of their length, and
+only the number of eigenvalues below a value between two of them is needed."""
 STEEPEST = -log(ROUNDED)
 """Largest exponent within a subinterval: beyond, the decaying part is rounding beside the growing one."""
 
 
 @dataclass(frozen=True, eq=False)
 class SturmLiouville:
-    """A scalar real problem of second order whose weight has one sign; ``separated`` : conditions at each end alone."""
+    """A scalar real problem of second order whose weight has one sign.
+
+    separated : whether each condition is at one end, in contrast to periodic ones
+    """
 
     form: IntervalForm
     equation: LinearTerm
@@ -41,14 +44,14 @@ class SturmLiouville:
 
     @classmethod
     def of(cls, form: IntervalForm) -> SturmLiouville | None:
-        """None where the problem is not of this kind."""
+        """The problem in this form; None where it does not have it."""
         pencil = form.pencil
         if form.orders != (2,) or form.complex or pencil.degree != 1 or any(form.jumps.values()):
             return None
         (equation,) = pencil.equations
-        if any(1 in own and jet.order for jet, own in equation.coefficients.items()):
+        if any(1 in powers and jet.order for jet, powers in equation.coefficients.items()):
             return None
-        if any(one.degree for one in pencil.conditions) or (form.periodic and abs(form.phase) > 0):
+        if any(condition.degree for condition in pencil.conditions) or (form.periodic and abs(form.phase) > 0):
             return None
         lower, upper = form.ends
         points = np.linspace(lower, upper, 259)[1:-1]
@@ -56,7 +59,7 @@ class SturmLiouville:
         ratio = mass / second
         if not np.isfinite(ratio).all() or not ((ratio > 0).all() or (ratio < 0).all()):
             return None
-        sides = [one.term.region.outward for one in pencil.conditions]  # type: ignore[union-attr]
+        sides = [condition.term.region.outward for condition in pencil.conditions]  # type: ignore[union-attr]
         separated = not form.periodic and len(set(sides)) == 2
         if not separated and not form.periodic:
             return None
@@ -71,7 +74,7 @@ class SturmLiouville:
         )
         return 1.0 if mass[0] / second[0] > 0 else -1.0
 
-    def _integrating(self, edges: Array, nodes: Array) -> Array:
+    def _log_weight(self, edges: Array, nodes: Array) -> Array:
         """log P (C, q) at nodes (q,) of all cells, with the maximum zero."""
         count = len(nodes)
         inverse = np.linalg.inv(legvander(nodes, count - 1))
@@ -95,13 +98,13 @@ class SturmLiouville:
         half = 0.5 * np.diff(edges)
         points = (edges[:-1, None] + half[:, None] * (nodes + 1)).ravel()
         second, first, plain, mass = _coefficients(self.form, self.equation, points)
-        factor = np.exp(self._integrating(edges, nodes)).ravel()
+        factor = np.exp(self._log_weight(edges, nodes)).ravel()
         density = factor * np.abs(mass / second) * (half[:, None] * weights).ravel()
         residuals = []
         for function, value in zip(functions, values, strict=True):
-            u, slope, bend = (function.derivative(points[:, None], (k,))[:, 0] for k in range(3))
-            left = (second * bend + first * slope + plain * u) / mass + value * u
-            residuals.append(sqrt(float((density * left**2).sum()) / max(float((density * u**2).sum()), 1e-300)))
+            u, slope, curvature = (function.derivative(points[:, None], (k,))[:, 0] for k in range(3))
+            residual = (second * curvature + first * slope + plain * u) / mass + value * u
+            residuals.append(sqrt(float((density * residual**2).sum()) / max(float((density * u**2).sum()), 1e-300)))
         return np.array(residuals)
 
     def count_before(self, value: float, edges: Array) -> int:
@@ -115,30 +118,30 @@ class SturmLiouville:
         squares = (plain + value * mass) / second  # of the local wave number
         angle = self._angle(0)
         for k, (square, width) in enumerate(zip(squares.tolist(), widths.tolist(), strict=True)):
-            bend = float(growth[k + 1] - growth[k])
+            log_growth = float(growth[k + 1] - growth[k])
             angle = _through(angle, square, width)
-            if bend:  # P changes: the slope is P u' / P
-                angle = _rescaled(angle, exp(-bend))
-        wanted = self._angle(1)
-        wanted = pi if wanted == 0.0 else wanted
-        return max(0, floor((angle - wanted) / pi) + 1)
+            if log_growth:  # P changes: the slope is P u' / P
+                angle = _rescaled(angle, exp(-log_growth))
+        end_angle = self._angle(1)
+        end_angle = pi if end_angle == 0.0 else end_angle
+        return max(0, floor((angle - end_angle) / pi) + 1)
 
     def _angle(self, end: int) -> float:
         """The angle θ in [0, π), tan θ = u / u', that a condition prescribes."""
         position = self.form.ends[end]
         words = self.form.pencil.problem.vocabulary
-        for one in self.form.pencil.conditions:
-            region = one.term.region
+        for condition in self.form.pencil.conditions:
+            region = condition.term.region
             if (region.outward > 0) == bool(end):  # type: ignore[union-attr]
                 known = {
                     words.symbols[0]: np.array([position]),
                     words.normals[0]: np.array([-1.0 if end == 0 else 1.0]),
                 }
-                table = {jet.order: float(own[0][0]) for jet, own in one.at(known, 1).items()}
+                table = {jet.order: float(powers[0][0]) for jet, powers in condition.at(known, 1).items()}
                 plain, slope = table.get(0, 0.0), table.get(1, 0.0)
                 angle = atan2(-slope, plain)  # plain u + slope u' = 0
                 return angle % pi if abs(angle % pi - pi) > 1e-14 else 0.0
-        raise AssertionError("separated conditions stand at both ends")
+        raise AssertionError("separated conditions are at both ends")
 
 
 def _through(angle: float, square: float, width: float) -> float:
@@ -164,7 +167,7 @@ def _through(angle: float, square: float, width: float) -> float:
 
 
 def _rescaled(angle: float, factor: float) -> float:
-    """The angle with tan θ divided by a positive factor: multiples of π/2 stay."""
+    """The angle with tan θ divided by a positive factor, on the same branch: multiples of π/2 do not change."""
     turns = floor(angle / pi)
     part = angle - turns * pi
     return turns * pi + atan2(sin(part), factor * cos(part)) if part else angle

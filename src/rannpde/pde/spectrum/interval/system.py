@@ -19,7 +19,7 @@ from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, LinearTerm, Pencil
 from rannpde.pde.statement.expression import Jet, evaluate
 
 BESIDE_JUMP = 1e-13
-"""How far beside a jump coefficients are looked at, relative to the interval."""
+"""Distance from a jump at which coefficients on both sides are evaluated, relative to the interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class IntervalForm:
         problem = self.pencil.problem
         if problem.periodic:
             return self.fields
-        return tuple(name for one in problem.pairings for name in one.orders)
+        return tuple(name for pairing in problem.pairings for name in pairing.orders)
 
     @cached_property
     def jumps(self) -> dict[float, bool]:
@@ -67,19 +67,21 @@ class IntervalForm:
         return self.pencil.complex or bool(np.abs(np.sin(self.phase)) > 1e-15)
 
     def check(self) -> None:
-        """Raise an InputError unless there are as many conditions as integration constants, all at the ends."""
+        """Raise an InputError unless all conditions are at the ends, and as many as the orders of the fields."""
         problem = self.pencil.problem
         if len(self.pencil.equations) != len(self.fields):
             raise InputError(f"{len(self.pencil.equations)} equations for {len(self.fields)} fields; give one for each")
-        for one in self.pencil.conditions:
-            region = one.term.region
+        for condition in self.pencil.conditions:
+            region = condition.term.region
             if not isinstance(region, FlatSide) or not region.outward:
-                raise InputError(f"condition {one.name!r} is not at an end of the interval; state it at {self.ends}")
-            for jet in one.coefficients:
+                raise InputError(
+                    f"condition {condition.name!r} is not at an end of the interval; state it at {self.ends}"
+                )
+            for jet in condition.coefficients:
                 if jet.order > self.orders[self.fields.index(jet.field)]:
                     raise InputError(
-                        f"condition {one.name!r} has the derivative {jet.order} of {jet.field}, beyond those of the "
-                        "equations; use the equation to lower it"
+                        f"condition {condition.name!r} has the derivative {jet.order} of {jet.field}, beyond those of "
+                        "the equations; use the equation to lower it"
                     )
         needed = sum(m for name, m in zip(self.fields, self.orders, strict=True) if name not in self.periodic)
         if needed != len(self.pencil.conditions):
@@ -132,18 +134,18 @@ class IntervalSystem:
         width = int(self.offsets[-1])
         for cell, half in enumerate(self.half):
             points = self.edges[cell] + half * (nodes + 1)
-            for one in self.form.pencil.equations:
-                for jet, own in one.at({symbol: points}, len(points)).items():
+            for equation in self.form.pencil.equations:
+                for jet, powers in equation.at({symbol: points}, len(points)).items():
                     f = self.form.fields.index(jet.field)
                     table = tables[f, jet.order] * (np.sqrt(weights) / half**jet.order)[:, None]
-                    for power, values in own.items():
+                    for power, values in powers.items():
                         rows.add(power, values[:, None] * table, cell * width + self.offsets[f])
                 rows.step(len(points))
         for edge in range(1, len(self.edges) - 1):
             self._join(rows, edge)
         self._periodic(rows)
-        for one in self.form.pencil.conditions:
-            self._condition(rows, one)
+        for condition in self.form.pencil.conditions:
+            self._condition(rows, condition)
         return MatrixPencil(rows.matrices(self.size), self.form.scale)
 
     def _ends(self, field: int, order: int, end: int, cell: int) -> Array:
@@ -151,7 +153,7 @@ class IntervalSystem:
         return self.bases[field].table(np.array([float(end)]), order) / self.half[cell] ** order
 
     def _join(self, rows: _Rows, edge: int) -> None:
-        """Continuity of all derivatives below the order, or of fluxes that jump there."""
+        """Add the rows of continuity at an edge: of all derivatives below the order, or of the flux where one jumps."""
         width = int(self.offsets[-1])
         fluxes = self._fluxes(float(self.edges[edge]))
         for f, basis in enumerate(self.bases):
@@ -161,8 +163,8 @@ class IntervalSystem:
                     if (f, order) in fluxes:
                         for jet, value in fluxes[f, order][0 if end > 0 else 1].items():
                             g = self.form.fields.index(jet.field)
-                            own = value * self._ends(g, jet.order, end, cell)
-                            rows.add(0, sign * scale * own, cell * width + self.offsets[g])
+                            trace = value * self._ends(g, jet.order, end, cell)
+                            rows.add(0, sign * scale * trace, cell * width + self.offsets[g])
                     else:
                         rows.add(0, sign * scale * self._ends(f, order, end, cell), cell * width + self.offsets[f])
                 rows.step(1)
@@ -175,9 +177,9 @@ class IntervalSystem:
             return {}
         fluxes = {}
         words = self.form.pencil.problem.vocabulary
-        for one in self.form.pencil.equations:
-            flux = one.expression.flux
-            if flux is None or not one.expression.jumps:
+        for equation in self.form.pencil.equations:
+            flux = equation.expression.flux
+            if flux is None or not equation.expression.jumps:
                 continue
             sides = []
             for sign in (-1, 1):
@@ -201,15 +203,15 @@ class IntervalSystem:
                 rows.add(0, -turn * scale * self._ends(f, order, -1, 0), self.offsets[f])
                 rows.step(1)
 
-    def _condition(self, rows: _Rows, one: LinearTerm) -> None:
-        region = one.term.region
+    def _condition(self, rows: _Rows, condition: LinearTerm) -> None:
+        region = condition.term.region
         assert isinstance(region, FlatSide)
         words, width = self.form.pencil.problem.vocabulary, int(self.offsets[-1])
         cell, end = (0, -1) if region.outward < 0 else (len(self.half) - 1, 1)
         known = {words.symbols[0]: np.array([region.value]), words.normals[0]: np.array([float(region.outward)])}
-        for jet, own in one.at(known, 1).items():
+        for jet, powers in condition.at(known, 1).items():
             f = self.form.fields.index(jet.field)
-            for power, value in own.items():
+            for power, value in powers.items():
                 rows.add(power, value[0] * self._ends(f, jet.order, end, cell), cell * width + self.offsets[f])
         rows.step(1)
 
@@ -220,9 +222,9 @@ class IntervalSystem:
         cells, width = len(self.half), int(self.offsets[-1])
         most = max(basis.size for basis in self.bases)
         series = np.zeros((cells, len(self.bases), most), dtype=vector.dtype)
-        own = vector.reshape(cells, width)
+        by_cell = vector.reshape(cells, width)
         for f, basis in enumerate(self.bases):
-            series[:, f, : basis.size] = own[:, self.offsets[f] : self.offsets[f + 1]] @ basis.series(0).T
+            series[:, f, : basis.size] = by_cell[:, self.offsets[f] : self.offsets[f + 1]] @ basis.series(0).T
         return series
 
     def function(self, series: Array) -> PiecewisePolynomial:

@@ -1,4 +1,4 @@
-"""Points of the boundary at which particular solutions are asked for their conditions."""
+"""Points of the boundary at which particular solutions must satisfy the conditions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def condition_kind(term: Any) -> int | None:
 
 
 class BoundarySamples:
-    """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
+    """Collocation points of all conditions, with canonical normals, lengths and the kinds of the conditions.
+
+    dirichlet (M,) : where the condition is u = 0; ratios (M,) : b/a of a ∂ₙu + b u = 0 at the others
+    """
 
     def __init__(self, problem: Problem, boundary: CanonicalBoundary, conditions: Sequence[ConditionPoints]) -> None:
         form = boundary.segments[0].form
@@ -39,7 +42,7 @@ class BoundarySamples:
         regions: list[Any] = [condition.term.region for condition in conditions]
         self.normals = np.concatenate([r.normals(p.points) for r, p in zip(regions, conditions, strict=True)])
         self.outwards = (form.to(self.points) * self.normals).sum(axis=1)
-        self.held = np.concatenate([np.full(len(p.points), condition_kind(p.term) == 0) for p in conditions])
+        self.dirichlet = np.concatenate([np.full(len(p.points), condition_kind(p.term) == 0) for p in conditions])
         self.ratios = np.concatenate([_ratio(problem, condition, scale) for condition in conditions])
         self.unit, self.scale = boundary.radius, scale
 
@@ -51,24 +54,26 @@ class BoundarySamples:
         return np.asarray(sum(parts[1:], parts[0]) / self.scale)
 
     def between(self, values: Array) -> float:
-        """By how much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences.
+        """How much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences.
 
-        On surfaces points have no order, and nothing is added.
+        It is 0 on surfaces, where points have no order.
         """
         worst = 0.0
         if self.points.shape[1] > 2:
             return worst
-        for own in np.split(np.arange(len(values)), self.starts):
-            gaps = np.linalg.norm(np.diff(self.points[own], axis=0), axis=1)
-            bends = np.abs(np.diff(np.diff(values[own]) / gaps)) / (0.5 * (gaps[1:] + gaps[:-1]))
-            around = np.maximum(np.concatenate([bends[:1], bends]), np.concatenate([bends, bends[-1:]]))
+        for rows in np.split(np.arange(len(values)), self.starts):
+            gaps = np.linalg.norm(np.diff(self.points[rows], axis=0), axis=1)
+            curvatures = np.abs(np.diff(np.diff(values[rows]) / gaps)) / (0.5 * (gaps[1:] + gaps[:-1]))
+            around = np.maximum(
+                np.concatenate([curvatures[:1], curvatures]), np.concatenate([curvatures, curvatures[-1:]])
+            )
             worst = max(worst, float((gaps**2 / 8 * around).max(initial=0.0)))
         return worst
 
-    def left(self, values: Array, across: Array) -> Array:
-        """What the conditions leave (M, m): u, or the radius times ∂ₙu + (b/a) u."""
-        free = self.unit * (across + self.ratios[:, None] * values)
-        return np.asarray(np.where(self.held[:, None], values, free))
+    def residuals(self, values: Array, across: Array) -> Array:
+        """The residuals (M, m) of conditions for values and normal derivatives: u, or radius times ∂ₙu + (b/a) u."""
+        robin = self.unit * (across + self.ratios[:, None] * values)
+        return np.asarray(np.where(self.dirichlet[:, None], values, robin))
 
 
 def _ratio(problem: Problem, condition: ConditionPoints, scale: float) -> Array:

@@ -136,7 +136,7 @@ class ModeCluster:
         tables = feature_values(families, both, (0,) * law.form.dim)[:, 0]
         values, inside = tables[: len(samples.points)], tables[len(samples.points) :]
         across = samples.across(lambda index: feature_values(families, samples.points, index)[:, 0])
-        left = samples.left(values, across)
+        left = samples.residuals(values, across)
         stacked = np.concatenate([left * samples.roots[:, None], inside / np.sqrt(len(inside))])
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[~(sizes > 1e-280)] = np.inf
@@ -182,9 +182,9 @@ class ModeCluster:
         """The eigenvalues (count,) nearest to κ; a neighbour or two more are in the small problem."""
         functions = self.sampled[kappa] = self._small(kappa, count + 2)
         share = self.samples.lengths[:, None]
-        held = self.samples.held[:, None]
-        green = (share * np.where(held, 0.0, functions.left / self.samples.unit)).T @ functions.values
-        green -= (share * np.where(held, functions.left, 0.0)).T @ functions.across
+        dirichlet = self.samples.dirichlet[:, None]
+        green = (share * np.where(dirichlet, 0.0, functions.left / self.samples.unit)).T @ functions.values
+        green -= (share * np.where(dirichlet, functions.left, 0.0)).T @ functions.across
         try:
             values = scipy.linalg.eigvals(green, self._mass(kappa, functions))
         except (scipy.linalg.LinAlgError, ValueError):
@@ -210,7 +210,7 @@ class ModeCluster:
                 return np.asarray(feature_values(families, fresh.points, index)[:, 0] @ own)
 
             values = table((0,) * law.form.dim)
-            left = np.abs(fresh.left(values, fresh.across(table))) / norms
+            left = np.abs(fresh.residuals(values, fresh.across(table))) / norms
             for k, column in enumerate(functions.weights.T):
                 network = TrefftzNetwork(tuple(functions.families), column, (NoPart(),), law.form)
                 largest = float(left[:, k].max())

@@ -17,7 +17,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
+from rannpde.pde.spectrum.shapes.protocol import BudgetCheck, ModeShape, WeightedFields, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.tolerance import PILOT_TOLERANCE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
@@ -36,7 +36,12 @@ class EllipticCells:
     """An elliptic eigenvalue problem on cells."""
 
     def __init__(
-        self, pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator, check_budget: Pause
+        self,
+        pencil: Pencil,
+        tol: float,
+        settings: SpectrumSettings,
+        rng: np.random.Generator,
+        check_budget: BudgetCheck,
     ) -> None:
         self.problem, self.operators, self.rng, self.check_budget = pencil.problem, pencil, rng, check_budget
         pencil.require_real_derivatives()

@@ -26,7 +26,7 @@ from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolut
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, first_degree, mode_tables
+from rannpde.pde.spectrum.shapes.protocol import BudgetCheck, ModeShape, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.weak.evaluation import sampled
@@ -51,7 +51,7 @@ class FlowModes:
 
     def __init__(
         self, form: FlowForm, pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-        check_budget: Pause,
+        check_budget: BudgetCheck,
     ) -> None:  # fmt: skip
         name = pencil.problem.eigenvalue
         if pencil.complex or pencil.degree > 1 or any(one.degree for one in pencil.conditions):

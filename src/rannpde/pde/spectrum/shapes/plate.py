@@ -29,7 +29,7 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
 from rannpde.pde.spectrum.shapes.plate_cells import PlateCells
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
+from rannpde.pde.spectrum.shapes.protocol import BudgetCheck, ModeShape, WeightedFields, first_degree, mode_tables
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.grading import SingularPoint, towards_points
@@ -45,7 +45,12 @@ class PlateModes:
     """The eigenvalue problem of a plate on cells."""
 
     def __init__(
-        self, form: ShapePlate, tol: float, settings: SpectrumSettings, rng: np.random.Generator, check_budget: Pause
+        self,
+        form: ShapePlate,
+        tol: float,
+        settings: SpectrumSettings,
+        rng: np.random.Generator,
+        check_budget: BudgetCheck,
     ) -> None:
         self.form, self.problem, self.rng, self.check_budget = form, form.problem, rng, check_budget
         self.weak = WeakSettings()

@@ -9,7 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
-from rannpde.pde.spectrum.shapes.protocol import Pause
+from rannpde.pde.spectrum.shapes.protocol import BudgetCheck
 from rannpde.pde.weak.basis import HiddenLayer, legendre_products
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.mesh import WeakMesh
@@ -39,7 +39,7 @@ class PlateCells:
 
     fields = 1
 
-    def __init__(self, form: ShapePlate, mesh: WeakMesh, layer: HiddenLayer, check_budget: Pause) -> None:
+    def __init__(self, form: ShapePlate, mesh: WeakMesh, layer: HiddenLayer, check_budget: BudgetCheck) -> None:
         self.form, self.mesh, self.layer = form, mesh, layer
         self.functions = CellFunctions(mesh, layer, check_budget)
         self.size = layer.size

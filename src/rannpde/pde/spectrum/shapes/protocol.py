@@ -1,4 +1,4 @@
-"""What the adaptive loop on shapes asks of a discretisation: elliptic systems, flows and plates have one each."""
+"""The protocol of discretisations in the adaptive loop on shapes: elliptic systems, flows and plates have one each."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class CellDiscretisation(Protocol):
         ...
 
     def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
-        """The eigenvalue again, with as little rounding as can be, and the sum of the absolute values of the terms of
-        its quotient, of which rounding is a share."""
+        """The Rayleigh quotient of a mode, with little rounding, and the sum of the absolute values of its terms, to
+        which the rounding error is proportional."""
         ...
 
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
@@ -84,5 +84,5 @@ def mode_tables(samples: Sequence[tuple[Array, Array, Array, dict[MultiIndex, Ar
     return {index: table + 1j * samples[1][3][index] for index, table in real.items()}
 
 
-Pause = Callable[[], None]
-"""Raises OutOfBudget where the time is over."""
+BudgetCheck = Callable[[], None]
+"""A function that raises OutOfBudget when the time allowed is used up."""
