@@ -15,9 +15,18 @@ import rannpde as rp
 from rannpde.checkpoints import Cause, Ended, affordable, checkpoint, factorising, guarded, reserve
 from rannpde.errors import InputError
 from rannpde.pde import budget as budgets
-from rannpde.pde.budget import Budget, Watch, deferred_interrupts, timed_by, watched
+from rannpde.pde.budget import (
+    PROBE_SIZE,
+    RESOLVED,
+    Budget,
+    MeasuredSpeeds,
+    Watch,
+    deferred_interrupts,
+    timed_by,
+    watched,
+)
 from rannpde.pde.cells.constraints import continuity
-from rannpde.pde.lines.features.basis import SVD_FLOPS, leading_svd
+from rannpde.pde.lines.features.basis import SVD_FLOPS, leading_svd, product
 from rannpde.pde.memory import MEMORY_SHARE, default_memory
 from rannpde.pde.monitor import Monitor, Status
 
@@ -315,6 +324,43 @@ def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch):
         assert affordable(0.1, "qr") == pytest.approx(1e9)
         with pytest.raises(Ended), factorising("qr", 5e10):
             raise AssertionError("it was begun")
+
+
+@pytest.mark.parametrize("tick", [1e-9, 4e-3])
+def test_the_speed_of_a_product_is_measured_by_clocks_that_advance_in_steps(tick, monkeypatch):
+    """A product took no time by the clock of a process whose time is limited, which advances with the scheduler: its
+    speed allowed everything, and solves of a second took more than two."""
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 1e-3  # what a product takes
+        return now[0] // tick * tick
+
+    monkeypatch.setattr(budgets, "perf_counter", lambda: 0.0)
+    seconds = MeasuredSpeeds().predicted(2.0 * PROBE_SIZE**3, "product", clock)
+    assert 1e-3 / 2 < seconds < 2 * 1e-3
+
+
+def test_factorisations_that_a_clock_does_not_resolve_are_measured_together():
+    speeds = MeasuredSpeeds()
+    speeds.known["qr"] = 1e9
+    for seconds in (0.0, RESOLVED / 2, 0.0):
+        speeds.record(1e8, "qr", seconds)
+        assert speeds.known["qr"] == 1e9
+    speeds.record(1e8, "qr", RESOLVED / 2)
+    assert speeds.known["qr"] == pytest.approx(4e8 / RESOLVED)
+    speeds.record(1e8, "qr", RESOLVED)
+    assert speeds.known["qr"] == pytest.approx(1e8 / RESOLVED)
+
+
+def test_products_of_features_are_predicted():
+    """That of all features and the functions that vanish on the boundary took more than half a second, unasked."""
+    watch = Watch(Budget(seconds=10.0, clock=lambda: 0.0, started=0.0))
+    watch.budget.speeds.known["product"] = 1e6
+    with guarded(watch):
+        assert product(np.ones((3, 2)), np.ones((2, 4))).shape == (3, 4)
+        with pytest.raises(Ended):
+            product(np.ones((500, 500)), np.ones((500, 500)))
 
 
 @pytest.mark.parametrize("decaying", [True, False])

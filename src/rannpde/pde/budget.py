@@ -12,6 +12,7 @@ on what else the machine does: tests and comparisons of solvers want that.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -45,6 +46,16 @@ TimeSource = Callable[[], float]
 
 _CLOCK: ContextVar[TimeSource] = ContextVar("clock", default=perf_counter)
 """The clock of the budgets that are made now."""
+
+
+def _scheduler_tick() -> float:
+    """Seconds between two steps of the scheduler: those in which POSIX counts the times of processes, or Windows."""
+    return 1 / (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 64)
+
+
+RESOLVED = 2 * _scheduler_tick()
+"""Seconds that every clock tells to half of them: that of a process whose time is limited advances in steps of the
+scheduler. By it a product of 2 ms took no time, and its speed allowed everything."""
 
 
 @contextmanager
@@ -83,10 +94,14 @@ _INTERRUPT: ContextVar[Interrupt | None] = ContextVar("interrupt", default=None)
 
 
 class MeasuredSpeeds:
-    """Operations per second of the last large factorisation of each kind; of the first, from that of a product."""
+    """Operations per second of the last large factorisations of each kind; of the first, from that of a product.
+
+    unresolved : operations and seconds of those that together were too short for the clock
+    """
 
     def __init__(self) -> None:
         self.known: dict[str, float] = {}
+        self.unresolved: dict[str, tuple[float, float]] = {}
 
     def predicted(self, flops: float, kind: str, clock: TimeSource) -> float:
         """The predicted seconds of a factorisation of that kind with ``flops`` operations."""
@@ -95,16 +110,27 @@ class MeasuredSpeeds:
         return flops / self.known[kind]
 
     def _product_speed(self, clock: TimeSource) -> float:
-        """Operations per second of a product of two matrices."""
+        """Operations per second of a product of two matrices, repeated until the clock resolves the time.
+
+        Of a clock that hardly advances, less is waited for: an order of magnitude more by the clock on the wall.
+        """
         if "product" not in self.known:
             matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
-            begin = clock()
-            matrix @ matrix
-            self.record(2.0 * PROBE_SIZE**3, "product", clock() - begin)
+            begin, wall, flops, seconds = clock(), perf_counter(), 0.0, 0.0
+            while seconds < RESOLVED and perf_counter() - wall < RESOLVED / MUCH_SMALLER:
+                matrix @ matrix
+                flops, seconds = flops + 2.0 * PROBE_SIZE**3, clock() - begin
+            self.known["product"] = flops / max(seconds, 1e-9)
         return self.known["product"]
 
     def record(self, flops: float, kind: str, seconds: float) -> None:
-        self.known[kind] = flops / max(seconds, 1e-9)
+        """A factorisation took so long; those that the clock does not resolve count together."""
+        before, spent = self.unresolved.pop(kind, (0.0, 0.0))
+        flops, seconds = before + flops, spent + seconds
+        if seconds < RESOLVED:
+            self.unresolved[kind] = flops, seconds
+        else:
+            self.known[kind] = flops / seconds
 
 
 @dataclass(frozen=True)
@@ -212,8 +238,10 @@ class Watch:
     def begin(self, flops: float, kind: str) -> None:
         if flops < TIMED_FLOPS or self.raised > 1:
             return
-        predicted = self.budget.speeds.predicted(flops, kind, self.budget.clock)
         limit = self.budget.deadline if self.raised == 0 else self.budget.latest
+        if limit == float("inf"):
+            return
+        predicted = self.budget.speeds.predicted(flops, kind, self.budget.clock)
         share, seconds = GRACE
         if self.now() + predicted > limit + share * (limit - self.budget.started) + seconds:
             self._end()

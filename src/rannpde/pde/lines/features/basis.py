@@ -109,16 +109,18 @@ class FeatureBasis:
     def at(self, points: Array, index: MultiIndex) -> tuple[Array, Array]:
         """(M, rank) and (M, m) at points of space."""
         design = feature_table(self.features, points, index)
-        return design @ self.weights, design @ self.lifting
+        return product(design, self.weights), product(design, self.lifting)
 
     def on(self, rule: Rule) -> FeatureBasis:
         """The same functions, orthonormal at the nodes of another rule; those nodes must determine them."""
         design = feature_table(self.features, rule.points)
         roots = np.sqrt(rule.weights)[:, None]
-        left, triangle = qr(roots * (design @ self.weights), mode="economic", overwrite_a=True, check_finite=False)
+        values = roots * product(design, self.weights)
+        with factorising("qr", 4 * len(values) * self.rank**2, 2 * values.nbytes):
+            left, triangle = qr(values, mode="economic", overwrite_a=True, check_finite=False)
         left = left / roots
         weights = solve_triangular(triangle, self.weights.T, trans="T", check_finite=False).T
-        lifted = (left * rule.weights[:, None]).T @ (design @ self.lifting)
+        lifted = (left * rule.weights[:, None]).T @ product(design, self.lifting)
         finer = self.finer or self.rule
         return replace(
             self, rule=rule, weights=weights, lifted=lifted, left=left, finer=finer, _cache={}, _last_data={}
@@ -174,6 +176,13 @@ def feature_table(features: Features, points: Array, index: MultiIndex | None = 
     return table
 
 
+def product(one: Array, other: Array) -> Array:
+    """one @ other, predicted as factorisations are: with thousands of features it takes a share of their time."""
+    (rows, inner), columns = one.shape, other.shape[1]
+    with factorising("product", 2.0 * rows * inner * columns, FLOAT_BYTES * rows * columns):
+        return one @ other
+
+
 def affordable_width(rows: int, share: float) -> int:
     """The number of features whose basis at the given nodes takes this share of the time that is left."""
     return int(min(np.sqrt(affordable(share, "svd") / (sum(SVD_FLOPS) * rows)), 1e9))
@@ -196,11 +205,11 @@ def build_basis(
     roots = np.sqrt(rule.weights)[:, None]
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
-    left, singular, right = leading_svd(roots * (design @ null))
+    left, singular, right = leading_svd(roots * product(design, null))
     keep = singular > cutoff * singular[0]
     left = left[:, keep] / roots
-    weights = null @ (right[keep].T / singular[keep])
-    lifted = (left * rule.weights[:, None]).T @ (design @ lifting)
+    weights = product(null, right[keep].T / singular[keep])
+    lifted = (left * rule.weights[:, None]).T @ product(design, lifting)
     relative = singular[keep] / singular[0]
     return FeatureBasis(features, rule, weights, lifting, lifted, left, relative, constraints, boundary_points)
 
