@@ -278,7 +278,7 @@ class Integrated:
 
     def rate(self, points: Array, states: Array) -> Array:
         """Return d/dt of all components (c, M) at points (M, 1)."""
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         rates = np.empty_like(states)
         for row, component in enumerate(self.components):
             above = Component(component.field, component.level + 1)

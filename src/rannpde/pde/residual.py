@@ -56,7 +56,7 @@ class Term:
 
     def known(self, points: Array, vocabulary: Vocabulary, data: Array | None = None) -> dict[sympy.Symbol, Array]:
         """Return the values at points of everything that is not a field: coordinates, normals, measured values."""
-        values = dict(zip(vocabulary.symbols, points.T, strict=True))
+        values = vocabulary.at(points)
         if isinstance(self.region, Side) and self.expression.free_symbols.intersection(vocabulary.normals):
             values |= dict(zip(vocabulary.normals, self.region.normals(points).T, strict=True))
         if data is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rannpde.pde.time.control import HIGH_ORDER_TOLERANCE
+from rannpde.pde.time.tableau import RadauTableau, radau_tableau
 from rannpde.pde.tolerance import (
     CONDITION_WEIGHT,
     DOERFLER_SHARE,
@@ -18,6 +19,7 @@ from rannpde.pde.tolerance import (
     PILOT_TOLERANCE,
     RESIDUAL_TOLERANCE,
     STRONG_RESIDUAL_TOLERANCE,
+    TIME_SHARE,
     TOLERANCE_REDUCTION,
     UNSOLVED_RESIDUAL,
 )
@@ -175,3 +177,11 @@ class CellsTuning:
     max_pilot_steps: int = 24
     max_step_tolerance: float = PILOT_TOLERANCE
     step_tolerance_reduction: float = TOLERANCE_REDUCTION
+
+    def step_tolerance(self, tol: float, iteration: int) -> float:
+        """Return the tolerance of a step in an iteration, each of which is as much tighter than the one before."""
+        return TIME_SHARE * tol / self.step_tolerance_reduction**iteration
+
+    def tableau(self, step_tolerance: float) -> RadauTableau:
+        """Return the method of three or five stages."""
+        return radau_tableau(3 if step_tolerance > self.five_stage_tolerance else 5)

@@ -23,14 +23,13 @@ from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
 from rannpde.pde.flow.semidiscrete import FlowVector, SemiDiscreteFlow
-from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.flow.tractions import tractions
 from rannpde.pde.time.tableau import radau_tableau
-from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.evaluation import volume_points
 from rannpde.pde.weak.evolution_solver import INDICATOR_TIMES
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.state import CHECK_POINTS
+from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution
 from rannpde.rounding import COMPUTED
 
 STAGES_AT_ONCE = 24
@@ -71,7 +70,7 @@ class FlowEvolutionDiscretisation:
         """Points (M, 1 + d) of space and time at which two solutions are compared."""
         return self.evolution.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
-    def first(self) -> FlowResolution:
+    def first(self) -> WeakResolution:
         """Cells for the flow in space that resolve the initial velocity too."""
         resolution, settings = self.space.first(), self.space.settings
         tree = resolution.tree
@@ -83,13 +82,13 @@ class FlowEvolutionDiscretisation:
                 break
             leaves = tree.leaves
             tree = tree.refined({leaves[local.mesh.leaves[cell]]: (0, 1) for cell in coarse.tolist()})
-        return FlowResolution(tree, resolution.degree)
+        return WeakResolution(tree, resolution.degree)
 
     def _velocity_at_start(self, points: Array) -> Array:
         """Velocities (M, 2) at points (M, 2) of space."""
         return self.evolution.start.values(points, 0)[:, list(self.evolution.form.columns[:2])]
 
-    def solve(self, resolution: FlowResolution) -> FlowIterate:
+    def solve(self, resolution: WeakResolution) -> FlowIterate:
         """One integration with functions of its own."""
         space, tuning = self.space, CellsTuning()
         local = space.cells(resolution.tree, resolution.degree, space.rng)
@@ -101,8 +100,8 @@ class FlowEvolutionDiscretisation:
                 space.check_balance(flow.system)
             flow.move(self._at(0.0))
         self.impulsive = self._starts_with_a_jump(flow)
-        tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
-        tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
+        tol = tuning.step_tolerance(self.tol, self.iterations)
+        tableau = tuning.tableau(tol)
         path = FlowIntegrator(flow, tableau, tol, self._pressed, self._stopped, self.on_step).run(begin)
         self.iterations += 1
         self.newton_steps = len(path.times) - 1
@@ -141,7 +140,7 @@ class FlowEvolutionDiscretisation:
         return bool(np.abs(gap).max() > COMPUTED * size)
 
     def _recovered(
-        self, resolution: FlowResolution, flow: SemiDiscreteFlow, path: FlowTrajectory, stages: int
+        self, resolution: WeakResolution, flow: SemiDiscreteFlow, path: FlowTrajectory, stages: int
     ) -> tuple[CellTrajectory, list[tuple[int, RecoveredFlow]], ForceSeries]:
         """The fields in space and time, the flows at a few stages with their numbers, and forces at all stages."""
         system, (start, end) = flow.system, self.evolution.interval
@@ -222,7 +221,7 @@ class FlowEvolutionDiscretisation:
     def indicators(self, now: FlowIterate) -> Array:
         return now.indicators
 
-    def refine(self, resolution: FlowResolution, now: FlowIterate, marked: Array) -> FlowResolution | None:
+    def refine(self, resolution: WeakResolution, now: FlowIterate, marked: Array) -> WeakResolution | None:
         return self.space.refine(resolution, now, marked)
 
 

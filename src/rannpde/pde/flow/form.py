@@ -134,7 +134,7 @@ class FlowForm:
         """
         count = len(points)
         by_scalars = np.zeros((count, 2, len(self.scalars)))
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         value, by_velocity = np.zeros((count, 2)), np.zeros((count, 2, 2))
         advection, change = np.zeros((count, 2)), np.zeros((count, 2, 2))
         for k, expression in enumerate(self.rest):
@@ -230,7 +230,7 @@ class FlowForm:
     def coefficients(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array, Array]:
         """value (M,), coefficients of the velocity (M, 2), of its gradient (M, 2, 2), of the pressure (M,)."""
         count, words, expression = len(points), self.problem.vocabulary, term.expression
-        known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
+        known = words.at(points, normals)
         value, partials = expression.linearised(known, {jet: np.zeros(count) for jet in expression.jets})
         plain, slopes, pressure = np.zeros((count, 2)), np.zeros((count, 2, 2)), np.zeros(count)
         for jet, partial in zip(expression.jets, partials, strict=True):

@@ -25,14 +25,13 @@ from rannpde.pde.tolerance import ALGEBRA_SHARE, GAIN
 @dataclass(frozen=True, eq=False)
 class FlowTrajectory:
     """times (K + 1,) of the steps; streams (1 + K s, C, k) at the start and at every stage, traces (K s, T) at every
-    stage, rates (K s, C, k) : ∂_t there; complete : whether the end was reached; factorisations : how many"""
+    stage, rates (K s, C, k) : ∂_t there; complete : whether the end was reached"""
 
     times: Array
     streams: Array
     traces: Array
     rates: Array
     complete: bool
-    factorisations: int
 
 
 @dataclass(eq=False)
@@ -54,7 +53,7 @@ class FlowIntegrator:
         flow, tableau = self.flow, self.tableau
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
-        self._largest, self._pressures, self._count, self._slow = flow.norm(stream), 0.0, 0, False
+        self._largest, self._pressures, self._slow = flow.norm(stream), 0.0, False
         time, length, wait = start, (end - start) / 2**self.tuning.first_step_level, 0
         times, streams, traces, rates = [start], [stream[None]], [], []
         last: tuple[Array, Array, float] | None = None
@@ -91,7 +90,7 @@ class FlowIntegrator:
                 length *= min(factor, self.control.growth)
         return FlowTrajectory(
             np.array(times), np.concatenate(streams), np.concatenate([*traces, np.empty((0, flow.system.total))]),
-            np.concatenate([*rates, np.empty((0, *flow.shape))]), time >= end, self._count,
+            np.concatenate([*rates, np.empty((0, *flow.shape))]), time >= end,
         )  # fmt: skip
 
     def _guess(self, stream: Array, last: tuple[Array, Array, float] | None, length: float) -> tuple[Array, Array]:
@@ -115,7 +114,6 @@ class FlowIntegrator:
             shifts = [self.tableau.shift(k) / length for k in range(self.tableau.distinct)]
             self._factors = [self.flow.factorised(self._tangent, shift) for shift in shifts]
             self._length = length
-            self._count += 1
         return self._factors
 
     def _step(

@@ -30,7 +30,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.fluxes import FluxRecord
 from rannpde.pde.weak.history import WeakIteration
-from rannpde.pde.weak.run import LOSS_POINTS
+from rannpde.pde.weak.run import LOSS_POINTS, verdict_of
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.threads import one_thread
 
@@ -180,7 +180,9 @@ class Flow:
         reason: str,
     ) -> Solution:
         state = outcome.best
-        status, detail = self._verdict(discretisation, outcome)
+        status, detail = verdict_of(outcome, state.relative_indicator, self.settings)
+        if discretisation.failure is not None:
+            status, detail = Status.NEWTON, str(discretisation.failure)
         if ended is not None:
             status, detail = ended, reason
         network = state.network
@@ -215,23 +217,6 @@ class Flow:
             history=replace(history, form=tuple(sentences)),
             method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
-
-    def _verdict(
-        self,
-        discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
-        outcome: AdaptiveResult[FlowIterate, WeakIteration],
-    ) -> tuple[Status, str]:
-        """How it ended, and a sentence where that needs one."""
-        if discretisation.failure is not None:
-            return Status.NEWTON, str(discretisation.failure)
-        left = outcome.best.relative_indicator
-        if outcome.status is Status.CONVERGED:
-            if left > self.settings.residual_limit:
-                return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
-            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
-        if outcome.status.by_caller:
-            return outcome.status, ""
-        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
 
 
 def _form(problem: Problem) -> FlowForm:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, log2, log10
+from math import log10
 
 import numpy as np
 
@@ -37,20 +37,12 @@ from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.tolerance import ALGEBRA_SHARE
 from rannpde.pde.weak.basis import HiddenLayer, columns_of
 from rannpde.pde.weak.evaluation import decay, volume_points
-from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
+from rannpde.pde.weak.grading import SingularPoint, following_data, touches, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.state import CHECK_POINTS
+from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution
 from rannpde.rounding import COMPUTED
-
-
-@dataclass(frozen=True, eq=False)
-class FlowResolution:
-    """Cells and the degree of their functions."""
-
-    tree: CellNode
-    degree: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +111,17 @@ class FlowDiscretisation:
         start, per_digit = self.settings.degree
         return min(round(start - per_digit * log10(self.tol)), self.most_degree)
 
-    def first(self) -> FlowResolution:
+    def first(self) -> WeakResolution:
         """Where the loop begins; beside a flow that is known, one refinement before where that ended."""
         if self.like is not None:
             columns = self.like.features.width
             fits = [n for n in range(3, self.most_degree + 1) if columns_of(2, n, self.settings) <= columns]
-            return FlowResolution(self.like.tree, max([3, *(n - 2 for n in fits)]))
-        tree, data, degree = self.tree(self.tol), self.problem.variation, self.first_degree
-        if data is not None:
-            most = self.settings.most_cells[1] // 4
-            tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
-        return FlowResolution(tree, degree)
+            return WeakResolution(self.like.tree, max([3, *(n - 2 for n in fits)]))
+        settings, degree = self.settings, self.first_degree
+        most = settings.most_cells[1] // 4
+        return WeakResolution(
+            following_data(self.tree(self.tol), self.problem, settings.per_cell * degree, most), degree
+        )
 
     def tree(self, tol: float) -> CellNode:
         """Cells that follow curves and singular points as far as a tolerance needs."""
@@ -139,7 +131,7 @@ class FlowDiscretisation:
         layer = HiddenLayer.sample(2, degree, self.settings, rng, self.mesher.curved)
         return FlowCells(self.form, self.mesher.mesh(tree, layer), layer, self.check_budget)
 
-    def solve(self, resolution: FlowResolution) -> FlowIterate:
+    def solve(self, resolution: WeakResolution) -> FlowIterate:
         """One solve with functions of its own, by Newton's method where there is inertia."""
         local = self.cells(resolution.tree, resolution.degree, self.rng)
         system = FlowSystem(local)
@@ -175,7 +167,7 @@ class FlowDiscretisation:
         columns = [*self.form.columns[:2], *self.form.scalar_columns]
         return lambda points: network(points)[:, columns]
 
-    def _coarse(self, newton: FlowNewton, resolution: FlowResolution) -> Callable[[Array], Array] | None:
+    def _coarse(self, newton: FlowNewton, resolution: WeakResolution) -> Callable[[Array], Array] | None:
         """A start for the first mesh: the flow with functions of a low degree on the same cells."""
         degree = self.settings.coarse_degree
         if self.form.linear or resolution.degree <= degree + 1:
@@ -276,7 +268,7 @@ class FlowDiscretisation:
     def indicators(self, now: FlowIterate) -> Array:
         return now.indicators
 
-    def refine(self, resolution: FlowResolution, now: FlowIterate, marked: Array) -> FlowResolution | None:
+    def refine(self, resolution: WeakResolution, now: FlowIterate, marked: Array) -> WeakResolution | None:
         """A higher degree, and smaller cells where marked ones are not smooth."""
         tree, settings = resolution.tree, self.settings
         smooth = decay(now.local, now.solution) > settings.smooth_decay
@@ -288,7 +280,7 @@ class FlowDiscretisation:
             leaf = leaves[now.local.mesh.leaves[cell]]
             own = [one for one in self.corners.points if touches(leaf, np.array(one.point), slack)]
             if own:
-                levels[own[0]] = self._more_levels(own[0])
+                levels[own[0]] = own[0].more_levels(self.known / self.tol, *settings.more_levels)
             elif top or not smooth[cell]:
                 cut[leaf] = (0, 1)
         tree = towards_points(tree.refined(cut), [(one.point, count) for one, count in levels.items()])
@@ -296,12 +288,4 @@ class FlowDiscretisation:
         degree = min(resolution.degree + (2 if in_smooth else 1), self.most_degree)
         if len(tree.leaves) > settings.most_cells[1]:
             return None
-        return FlowResolution(tree, degree)
-
-    def _more_levels(self, point: SingularPoint) -> int:
-        """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""
-        least, most = self.settings.more_levels
-        if not np.isfinite(self.known):
-            return least
-        wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
-        return int(np.clip(ceil(wanted), least, most))
+        return WeakResolution(tree, degree)

@@ -136,7 +136,7 @@ def predicted(problem: Problem, measured: Measurement, function: State, known: K
             jets[jet] = function.derivative(points, jet.index)[:, problem.fields.index(jet.field)]
         else:
             jets[jet] = known(jet, points)
-    value = measured.expression.value(dict(zip(problem.vocabulary.symbols, points.T, strict=True)), jets)
+    value = measured.expression.value(problem.vocabulary.at(points), jets)
     return measured.gathered(np.broadcast_to(value, len(points)))
 
 
@@ -158,7 +158,7 @@ def predict(
             values, changes = responses_of[jet.index]
             jets[jet], table = values[:, number], changes[:, :, number]
         tables.append(table)
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     value, partials = expression.linearised(known, jets)
     slope = np.zeros((len(points), unknowns.count))
     for partial, table in zip(partials, tables, strict=True):

@@ -166,7 +166,7 @@ def _check_start(problem: Problem) -> None:
         if stated is not None and not any(stated[0].index) and stated[0].field not in problem.bounds:
             values[stated[0]] = stated[1]
     points = side.sample(SAMPLE, rng=0)
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     for term in problem.interior:
         expression = term.expression
         given = [(symbol, jet) for symbol, jet in expression.symbols.items() if jet in values]
@@ -303,7 +303,7 @@ def _check_clashes(problem: Problem) -> None:
             continue
         points = problem.domain.sample(SAMPLE, rng=0)
         points[:, side.axis], points[:, other.axis] = side.value, other.value
-        known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+        known = problem.vocabulary.at(points)
         values = evaluate([value, other_value], known, problem.functions)
         gap = float(np.abs(values[0] - values[1]).max())
         size = max(1.0, float(np.abs(values[0]).max()))

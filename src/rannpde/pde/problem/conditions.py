@@ -314,7 +314,7 @@ def _restricted(text: str, test: str, domain: Domain, parameters: Mapping[str, f
     inside = read(f"where({test}, 1, 0)", words)
 
     def holds(points: Array) -> Array:
-        known = dict(zip(words.symbols, points.T, strict=True))
+        known = words.at(points)
         return np.broadcast_to(inside.value(known, {}) > 0.5, (len(points),))
 
     sides_within = []

@@ -37,7 +37,7 @@ class Inequality:
 
     def at(self, points: Array) -> Array:
         """The bound (M,) at points (M, d)."""
-        known = dict(zip(self.vocabulary.symbols, points.T, strict=True))
+        known = self.vocabulary.at(points)
         bound = evaluate([self.bound.formula], known, self.bound.functions)[0]
         return bound + 0.0 * points[:, 0]
 

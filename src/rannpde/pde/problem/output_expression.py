@@ -99,9 +99,7 @@ class OutputExpression:
     ) -> tuple[dict[sympy.Symbol, Array], dict[Jet, Array]]:
         """Values (M,) of coordinates and normals, and of jets, at points (M, n)."""
         words = self.vocabulary
-        known = dict(zip(words.symbols, points.T, strict=True))
-        if normals is not None:
-            known |= dict(zip(words.normals, normals.T, strict=True))
+        known = words.at(points, normals)
         jets = jets_of(function, self.fields, points, self.jets) if self.jets else {}
         for anchor in self.anchors:
             own = self._anchored(anchor, function, points)

@@ -126,7 +126,7 @@ class Pencil:
 
     def typical_eigenvalue(self, equations: Iterable[LinearTerm], points: Array, length: float) -> float:
         """The ratio of both sides of some equations, at points (M, n), for the longest wave on a length."""
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         wave, sums = np.pi / length, np.zeros(self.degree + 1)
         for one in equations:
             for jet, own in one.at(known, len(points)).items():

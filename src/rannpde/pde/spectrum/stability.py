@@ -150,7 +150,7 @@ def _rates(problem: Problem, state: State, algebraic: tuple[str, ...]) -> dict[s
     """Equation → the field whose rate of change it gives, and the sign for which the evolution is well posed."""
     algebraic = algebraic or _constrained(problem)
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     linear = []
     for expression in problem.expressions.values():
         jets = jets_of(state, problem.fields, points, expression.jets)

@@ -144,7 +144,7 @@ class DivergenceSystem(SecondOrderSystem):
     def at(self, points: Array) -> EllipticCoefficients:
         """The coefficients at points (M, d)."""
         count, fields, dim = len(points), len(self.fields), self.dim
-        known = dict(zip(self.vocabulary.symbols, points.T, strict=True))
+        known = self.vocabulary.at(points)
         diffusion = np.zeros((count, fields, fields, dim, dim))
         advection = np.zeros((count, fields, fields, dim))
         reaction, load = np.zeros((count, fields, fields)), np.zeros((count, fields))

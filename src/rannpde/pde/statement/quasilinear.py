@@ -93,7 +93,7 @@ class QuasilinearSystem(SecondOrderSystem):
         return Linearisation(terms, tangent)
 
     def _known(self, points: Array) -> dict[sympy.Symbol, Array]:
-        return dict(zip(self.vocabulary.symbols, points.T, strict=True))
+        return self.vocabulary.at(points)
 
     def _jets(self, expression: Expression, values: Array, slopes: Array) -> dict[Jet, Array]:
         return jet_values(expression, self.fields, values, slopes)

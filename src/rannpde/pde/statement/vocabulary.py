@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
 from rannpde.pde.statement.kinks import Absolute, Exponential, Sign, largest, smallest
 from rannpde.pde.statement.special import SPECIAL_FUNCTIONS
@@ -88,6 +89,11 @@ class Vocabulary:
     def normals(self) -> tuple[sympy.Symbol, ...]:
         """The components of the outward normal, known on boundaries only."""
         return tuple(normal_symbol(name) for name in self.coordinates)
+
+    def at(self, points: Array, normals: Array | None = None) -> dict[sympy.Symbol, Array]:
+        """Values (M,) of the coordinates at points (M, n), and of the components of normals (M, n) there."""
+        known = dict(zip(self.symbols, points.T, strict=True))
+        return known if normals is None else known | dict(zip(self.normals, normals.T, strict=True))
 
     @cached_property
     def bare(self) -> dict[str, sympy.Expr]:

@@ -382,7 +382,7 @@ def _inside(
     derivatives = np.einsum("qik,bk->ibq", table, solution.weights[cells, 0], optimize=True)
     tables = {index: one / np.prod(half ** np.array(index, dtype=float), axis=1)[:, None]
               for index, one in zip(indices, derivatives, strict=True)}  # fmt: skip
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     jets = {jet: tables[jet.index].ravel() for jet in expression.jets}
     residual = -system.signs[0] * expression.value(known, jets)
     return tables[0, 0], np.stack([tables[1, 0], tables[0, 1]], axis=-1), np.broadcast_to(residual, len(points))

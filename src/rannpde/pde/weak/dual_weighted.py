@@ -181,7 +181,7 @@ def _residual_squares(
         return nothing
     diffusion = weak.diffusion(points, states[still], np.stack([states[axis] for axis in axes], axis=2))
     own = np.abs(np.einsum("mkkii->mk", diffusion)) / weak.dim
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     terms, fields = {term.name: term for term in problem.interior}, form.system.fields
     squares = np.zeros(len(points))
     for k, (name, sign) in enumerate(zip(form.system.names, form.system.signs, strict=True)):

@@ -15,8 +15,6 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.time.tableau import radau_tableau
-from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem, TracedState
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.displacement import judged_difference
@@ -94,8 +92,8 @@ class EvolutionDiscretisation:
         if max(self.evolution.orders) > 1:
             rate = system.projected(lambda points: starts.values(points, 1))[0]
         tuning = CellsTuning()
-        tol = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.iterations
-        tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
+        tol = tuning.step_tolerance(self.tol, self.iterations)
+        tableau = tuning.tableau(tol)
         segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
         integrator = WeakIntegrator(system, tableau, tol, segments, self.stop, self.first_step)
         path = integrator.run(begin, rate, self.sizes)

@@ -96,7 +96,7 @@ def as_flux(
 def _combination(form: WeakForm, expression: Expression, points: Array, normals: Array) -> Array | None:
     """c (K,) of an expression, which is the same at all points (M, d); None where it is no such flux."""
     words, fields = form.problem.vocabulary, form.system.fields
-    known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
+    known = words.at(points, normals)
     zero = {jet: np.zeros(len(points)) for jet in expression.jets}
     constant, partials = expression.linearised(known, zero)
     wanted = np.zeros((len(points), form.fields, points.shape[1]))

@@ -25,7 +25,13 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
-from rannpde.pde.weak.quasilinear_form import NominalSystem, QuasilinearForm, nominal_system, quasilinear_form
+from rannpde.pde.weak.quasilinear_form import (
+    NominalSystem,
+    QuasilinearForm,
+    linearised_condition,
+    nominal_system,
+    quasilinear_form,
+)
 from rannpde.rounding import COMPUTED, EPS, ROUNDED
 
 COEFFICIENT_SAMPLES = 12
@@ -148,19 +154,9 @@ class WeakForm:
 
     def condition(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array | None]:
         """value (M,), plain (M, K) and slopes (M, K, d), or None, of value + plain·u + slopes·∇u = 0."""
-        count, fields, dim = len(points), self.fields, points.shape[1]
-        words, expression = self.problem.vocabulary, term.expression
-        known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
-        value, partials = expression.linearised(known, self.system.nominal(expression, count))
-        plain, slopes = np.zeros((count, fields)), np.zeros((count, fields, dim))
-        for jet, partial in zip(expression.jets, partials, strict=True):
-            f = self.system.fields.index(jet.field)
-            if jet.order:
-                slopes[:, f, jet.index.index(1)] += partial
-            else:
-                plain[:, f] += partial
-        first = any(jet.order for jet in expression.jets)
-        return np.broadcast_to(value, (count,)), plain, slopes if first else None
+        known = self.problem.vocabulary.at(points, normals)
+        state = self.system.nominal(term.expression, len(points))
+        return linearised_condition(term.expression, self.system.fields, known, state, points.shape)
 
     def described(self) -> list[str]:
         """For the report: which fluxes were integrated by parts, and how each condition enters."""

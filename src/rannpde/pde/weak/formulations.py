@@ -115,45 +115,20 @@ class StationaryFormulation:
 
 
 @dataclass(frozen=True, eq=False)
-class PlateFormulation:
-    """An equation of fourth order."""
+class LinearFormulation:
+    """A linear evolution, or an equation of fourth order: nothing is kept of their states, and no bound is known."""
 
-    discretisation: PlateDiscretisation
+    discretisation: EvolutionDiscretisation | PlateDiscretisation
+    sentences: tuple[str, ...]
     failure: None = None
     free: None = None
     rounding: str = ""
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return tuple(self.discretisation.form.described())
-
-    def record(self, state: PlateState) -> StateRecord:
+    def record(self, state: WeakState | PlateState) -> StateRecord:
         """Nothing."""
         return StateRecord()
 
-    def bound(self, state: PlateState) -> EnergyBound | None:
-        """None is known."""
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class EvolutionFormulation:
-    """A linear evolution."""
-
-    discretisation: EvolutionDiscretisation
-    failure: None = None
-    free: None = None
-    rounding: str = ""
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return (*self.discretisation.evolution.still.described(), *_displacement(self.discretisation.space))
-
-    def record(self, state: WeakState) -> StateRecord:
-        """Nothing."""
-        return StateRecord()
-
-    def bound(self, state: WeakState) -> EnergyBound | None:
+    def bound(self, state: WeakState | PlateState) -> EnergyBound | None:
         """None is known."""
         return None
 
@@ -170,10 +145,12 @@ def formulation_of(
 ) -> WeakFormulation:  # fmt: skip
     """The discretisation of a problem; ``stop`` tells whether time integration has to end."""
     if isinstance(problem.domain, SpaceTime):
-        evolution = weak_evolution(problem)
-        return EvolutionFormulation(EvolutionDiscretisation(evolution, tol, settings, rng, check_budget, stop, degree))
+        evolution = EvolutionDiscretisation(weak_evolution(problem), tol, settings, rng, check_budget, stop, degree)
+        space = evolution.space
+        return LinearFormulation(evolution, (*space.form.described(), *_displacement(space)))
     if fourth_order(problem):
-        return PlateFormulation(PlateDiscretisation(plate_form(problem), tol, settings, rng, check_budget, degree))
+        plate = PlateDiscretisation(plate_form(problem), tol, settings, rng, check_budget, degree)
+        return LinearFormulation(plate, tuple(plate.form.described()))
     weak = WeakDiscretisation(weak_formulation(problem), tol, settings, rng, check_budget, degree)
     outputs = tuple(weightable_outputs(problem).values())
     weak.with_adjoints = bool(outputs)

@@ -75,7 +75,7 @@ class WeightableOutput:
             return derivatives
         if self.expression.order:
             return None
-        known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+        known = problem.vocabulary.at(points)
         jets = {jet: values[:, problem.fields.index(jet.field)] for jet in self.expression.jets}
         _, partials = self.expression.expression.linearised(known, jets)
         for jet, partial in zip(self.expression.jets, partials, strict=True):

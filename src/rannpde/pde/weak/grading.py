@@ -19,6 +19,7 @@ from rannpde.domains.boundary.pieces import Curves, CutSide
 from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
 from rannpde.pde.weak.form import WeakForm
@@ -68,6 +69,12 @@ class SingularPoint:
     def halvings(self) -> int:
         """Halvings that halve the error h^(2 exponent) that the cells at the point leave."""
         return ceil(1 / (2 * self.exponent))
+
+    def more_levels(self, excess: float, least: int, most: int) -> int:
+        """Halvings, within limits, that lower the error of the cells at the point by this factor."""
+        return (
+            int(np.clip(ceil(log2(max(excess, 1.0)) / (2 * self.exponent)), least, most)) if excess < np.inf else least
+        )
 
 
 def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfaces) -> tuple[SingularPoint, ...]:
@@ -243,6 +250,12 @@ def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 
         if not cuts or len(tree.leaves) > most:
             return tree
         tree = tree.refined(cuts)
+
+
+def following_data(tree: CellNode, problem: Problem, change: float, most: int) -> CellNode:
+    """Leaves halved until data change by no more than this in each, where that is known."""
+    data = problem.variation
+    return tree if data is None else until_none(tree, lambda leaf: data.changes(leaf.bounds) > change, most)
 
 
 def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:

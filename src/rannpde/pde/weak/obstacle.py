@@ -99,7 +99,7 @@ class ReactionForm:
 def resting_reaction(form: QuasilinearForm, one: Inequality, points: Array) -> Array:
     """What an obstacle must push with where the field lies on it, (M,) ≥ 0, zero where that is not finite."""
     expression = form.problem.expressions[form.system.names[0]]
-    known = dict(zip(form.problem.vocabulary.symbols, points.T, strict=True))
+    known = form.problem.vocabulary.at(points)
     jets = {}
     for jet in expression.jets:
         formula = one.bound.formula

@@ -74,9 +74,7 @@ def _coefficients(
 ) -> tuple[Array, dict[MultiIndex, Array]]:
     """Values (M,) without the field, and coefficients (M,) of its derivatives."""
     words = problem.vocabulary
-    known = dict(zip(words.symbols, points.T, strict=True))
-    if normals is not None:
-        known |= dict(zip(words.normals, normals.T, strict=True))
+    known = words.at(points, normals)
     still = {jet: np.zeros(len(points)) for jet in expression.jets}
     value, partials = expression.linearised(known, still)
     coefficients = {jet.index: np.broadcast_to(partial, (len(points),)) + 0.0

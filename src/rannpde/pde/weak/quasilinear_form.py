@@ -8,12 +8,13 @@ on its side is t(u) = R⁺ (R n·F - c), whatever the slopes are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
@@ -242,22 +243,14 @@ class QuasilinearForm:
         self, term: Term, points: Array, normals: Array, values: Array, slopes: Array, share: float = 1.0
     ) -> tuple[Array, Array, Array | None]:
         """Value (M,), derivatives by fields (M, F) and by slopes (M, F, d), None without, of a condition."""
-        count, fields, dim = len(points), self.fields, points.shape[1]
-        words, expression = self.problem.vocabulary, term.expression
-        known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
-        value, partials = expression.linearised(known, jet_values(expression, self.system.fields, values, slopes))
-        plain, inclined = np.zeros((count, fields)), np.zeros((count, fields, dim))
-        for jet, partial in zip(expression.jets, partials, strict=True):
-            f = self.system.fields.index(jet.field)
-            if jet.order:
-                inclined[:, f, jet.index.index(1)] += partial
-            else:
-                plain[:, f] += partial
-        first = any(jet.order for jet in expression.jets)
+        expression, fields = term.expression, self.system.fields
+        known = self.problem.vocabulary.at(points, normals)
+        state = jet_values(expression, fields, values, slopes)
+        value, plain, inclined = linearised_condition(expression, fields, known, state, points.shape)
         if share < 1:
-            rest = expression.value(known, {jet: np.zeros(count) for jet in expression.jets})
+            rest = expression.value(known, {jet: np.zeros(len(points)) for jet in expression.jets})
             value = value - (1 - share) * np.nan_to_num(rest, posinf=0.0, neginf=0.0)
-        return np.broadcast_to(value, (count,)), plain, inclined if first else None
+        return value, plain, inclined
 
     @cached_property
     def starts_at_rest(self) -> bool:
@@ -275,6 +268,24 @@ class QuasilinearForm:
         """-f and fluxes at u = 0, (M, K, 1 + d), zero where they are not finite."""
         still = np.zeros((len(points), self.fields)), np.zeros((len(points), self.fields, points.shape[1]))
         return np.nan_to_num(self.system.terms(points, *still), posinf=0.0, neginf=0.0)
+
+
+def linearised_condition(
+    expression: Expression, fields: Sequence[str], known: Mapping[sympy.Symbol, Array], state: Mapping[Jet, Array],
+    shape: tuple[int, ...],
+) -> tuple[Array, Array, Array | None]:  # fmt: skip
+    """Value (M,), derivatives by fields (M, F) and by slopes (M, F, d), None without, at points of a shape (M, d)."""
+    count, dim = shape
+    value, partials = expression.linearised(known, state)
+    plain, slopes = np.zeros((count, len(fields))), np.zeros((count, len(fields), dim))
+    for jet, partial in zip(expression.jets, partials, strict=True):
+        f = fields.index(jet.field)
+        if jet.order:
+            slopes[:, f, jet.index.index(1)] += partial
+        else:
+            plain[:, f] += partial
+    first = any(jet.order for jet in expression.jets)
+    return np.broadcast_to(value, (count,)), plain, slopes if first else None
 
 
 def _combination(diffusion: Array, slopes: Array, normals: Array) -> Array:

@@ -138,14 +138,27 @@ class WeakRun:
                 f"the equations and conditions leave {formulation.free} free; add a condition that fixes it "
                 "(what comes back has the mean zero there)"
             )
-        if outcome.status is Status.CONVERGED:
-            if left > self.settings.residual_limit:
-                return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
-            agreed = "two solutions of different resolution agree to the tolerance"
-            energy = ""
-            if bound:
-                energy = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
-            return Status.CONVERGED, agreed + energy
-        if outcome.status.by_caller:
-            return outcome.status, ""
-        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}{formulation.rounding}"
+        energy = ""
+        if bound:
+            energy = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
+        return verdict_of(outcome, left, self.settings, energy, formulation.rounding)
+
+
+def verdict_of(
+    outcome: AdaptiveResult[Any, WeakIteration],
+    left: float,
+    settings: WeakSettings,
+    energy: str = "",
+    rounding: str = "",
+) -> tuple[Status, str]:
+    """How a loop ended whose solution leaves this share of the energy, and a sentence.
+
+    energy : what is known of the energy norm; rounding : why rounding counts
+    """
+    if outcome.status is Status.CONVERGED:
+        if left > settings.residual_limit:
+            return Status.RESIDUAL_TOO_LARGE, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+        return Status.CONVERGED, f"two solutions of different resolution agree to the tolerance{energy}"
+    if outcome.status.by_caller:
+        return outcome.status, ""
+    return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}{rounding}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, log, log2, log10
+from math import ceil, log, log10
 
 import numpy as np
 
@@ -33,11 +33,11 @@ from rannpde.pde.weak.grading import (
     LEVELS,
     RINGS,
     SingularPoint,
+    following_data,
     form_interfaces,
     known_points,
     leaves_at,
     towards_points,
-    until_none,
 )
 from rannpde.pde.weak.interface_points import interface_points, with_interfaces
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
@@ -122,12 +122,11 @@ class WeakDiscretisation:
 
     def first(self) -> WeakResolution:
         """Where the loop begins."""
-        tree = self._tree(self.tol)
-        data, degree = self.problem.variation, self.first_degree
-        if data is not None:
-            most = self.settings.most_cells[self.dim - 1] // 4
-            tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
-        return WeakResolution(tree, degree)
+        settings, degree = self.settings, self.first_degree
+        most = settings.most_cells[self.dim - 1] // 4
+        return WeakResolution(
+            following_data(self._tree(self.tol), self.problem, settings.per_cell * degree, most), degree
+        )
 
     def _tree(self, tol: float) -> CellNode:
         """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
@@ -263,7 +262,7 @@ class WeakDiscretisation:
         slopes = np.stack([tables[axis] for axis in axes], axis=2)
         diffusion = self.diffusion(points, tables[(0,) * self.dim], slopes)
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         squares = np.zeros(len(points))
         for k, name in enumerate(self.form.system.names):
             expression = terms[name].expression
@@ -348,7 +347,9 @@ class WeakDiscretisation:
             if own:
                 if own[0].exponent < 1 and own[0] not in finer:
                     continue  # coordinates of smaller cells are rounding
-                levels[own[0]] = max(self._more_levels(own[0]), levels.get(own[0], 0))
+                levels[own[0]] = max(
+                    own[0].more_levels(self.known / self.tol, *settings.more_levels), levels.get(own[0], 0)
+                )
                 continue
             at_edges = [one for one in self.edges if one.touched(leaf.bounds, slack)]
             marked_edges.update(at_edges)
@@ -393,14 +394,6 @@ class WeakDiscretisation:
         for _ in range(RINGS):
             held[now.mesh.beside[held[now.mesh.beside].any(axis=1)]] = True
         return held
-
-    def _more_levels(self, point: SingularPoint) -> int:
-        """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""
-        least, most = self.settings.more_levels
-        if not np.isfinite(self.known):
-            return least
-        wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
-        return int(np.clip(np.ceil(wanted), least, most))
 
     def _slow_axes(self, now: WeakState) -> Array:
         """Axes (bool, (C, d)) across which a cell would be halved: in the plane both, in space the less smooth ones."""

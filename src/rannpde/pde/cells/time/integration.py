@@ -25,7 +25,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.time.tableau import RadauTableau, radau_tableau
+from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.time.trajectory import StageTrajectory
 from rannpde.pde.tolerance import TIME_SHARE
 from rannpde.rounding import COMPUTED
@@ -199,7 +199,7 @@ class CellIntegration:
         cells = sum(cell is not None for cell in mesh.cells)
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
-            system, self._tableau(tol), tol, self.tuning,
+            system, self.tuning.tableau(tol), tol, self.tuning,
             on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells, counted="cells"),
             segments=3 if in_thirds else 1,
         )  # fmt: skip
@@ -216,16 +216,13 @@ class CellIntegration:
             result.condition_residuals, result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
         )  # fmt: skip
 
-    def _tableau(self, tol: float) -> RadauTableau:
-        return radau_tableau(3 if tol > self.tuning.five_stage_tolerance else 5)
-
     def _tolerance(self, residual: float | None) -> float:
         """Return the tolerance of a step: loose while space is not resolved, then tighter in every iteration.
 
         Errors in time then show in the difference of two iterations.
         """
         tuning = self.tuning
-        wanted = TIME_SHARE * self.tol / tuning.step_tolerance_reduction**self.tightened
+        wanted = tuning.step_tolerance(self.tol, self.tightened)
         allowed = tuning.max_step_tolerance * (1.0 if residual is None else min(1.0, residual))
         if allowed > wanted:
             return allowed
@@ -264,7 +261,9 @@ class CellIntegration:
         """
         tol = TIME_SHARE * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
-        integrator = CellIntegrator(system, self._tableau(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
+        integrator = CellIntegrator(
+            system, self.tuning.tableau(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted
+        )
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = integrator.run(start, rates, self.level).path
         changes = []

@@ -80,7 +80,7 @@ class EllipticCells:
 
     def _reactions(self, points: Array) -> tuple[Array, ...]:
         """Imaginary part of K, then masses of each power, as coefficients (M, K, F) at points."""
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         rows = []
         for one, sign in zip(self.equations, self.form.system.signs, strict=True):
             plain = one.plain(known, len(points), self.fields, self.degree)
@@ -93,7 +93,7 @@ class EllipticCells:
         count, fields = len(points), len(self.fields)
         fluxes = [np.zeros((count, fields, fields), dtype=complex) for _ in range(self.degree + 1)]
         words = self.problem.vocabulary
-        known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
+        known = words.at(points, normals)
         gathered = [(self.operators.conditions[k], self.form.condition(self.form.terms[k], points, normals)[2])
                     for k in numbers]  # fmt: skip
         natural = [(one, slopes) for one, slopes in gathered if slopes is not None]
@@ -204,7 +204,7 @@ class EllipticCells:
         diffusion = self.form.at(points).diffusion
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / dim
         tables = mode_tables(samples)
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         squares = np.zeros(len(points))
         for k, one in enumerate(self.equations):
             left = one.residual(

@@ -22,7 +22,7 @@ from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.matrices import FlowState
 from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network
 from rannpde.pde.flow.recognition import flow_formulation
-from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
@@ -31,6 +31,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.state import WeakResolution
 
 STREAM_INDICES: tuple[MultiIndex, ...] = tuple((i, j) for i in range(4) for j in range(4 - i) if i + j)
 """Derivatives of stream functions that second derivatives of velocities need."""
@@ -74,7 +75,7 @@ class FlowModes:
 
     def _masses(self, points: Array) -> Array:
         """The mass (M, 2, 2) of the velocity at points."""
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         columns = list(self.form.columns[:2])
         rows = [-factor * one.plain(known, len(points), self.problem.fields, 1)[1][:, columns]
                 for one, factor in zip(self.equations, self.form.factors, strict=True)]  # fmt: skip
@@ -82,10 +83,10 @@ class FlowModes:
 
     # ------------------------------------------------------------------------------------------------- the protocol
 
-    def first(self) -> FlowResolution:
+    def first(self) -> WeakResolution:
         return self.discretisation.first()
 
-    def pencil(self, resolution: FlowResolution) -> CellPencil:
+    def pencil(self, resolution: WeakResolution) -> CellPencil:
         local = self.discretisation.cells(resolution.tree, resolution.degree, self.rng)
         system = FlowSystem(local)
         rest = system.rest()
@@ -144,7 +145,7 @@ class FlowModes:
                 return tables[a, b][:, 1]
             return tables[a, b + 1][:, 0] if jet.field == self.form.velocity[0] else -tables[a + 1, b][:, 0]
 
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         squares = np.zeros(len(points))
         for one, factor in zip(self.equations, self.form.factors, strict=True):
             squares += np.abs(factor * one.residual(mode.value, known, len(points), values)) ** 2
@@ -155,8 +156,8 @@ class FlowModes:
         return total + sum(part.jumps for part in parts), max(energy, 1e-300)
 
     def refined(
-        self, resolution: FlowResolution, pencil: CellPencil, modes: Array, indicators: Array
-    ) -> FlowResolution | None:
+        self, resolution: WeakResolution, pencil: CellPencil, modes: Array, indicators: Array
+    ) -> WeakResolution | None:
         local = pencil.local
         assert isinstance(local, FlowCells)
         together = RecoveredFlow(
@@ -169,7 +170,7 @@ class FlowModes:
         return self.discretisation.refine(resolution, state, doerfler(indicators, self.weak.theta))
 
     def functions(
-        self, resolution: FlowResolution, pencil: CellPencil, mode: ModeShape
+        self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         assert isinstance(pencil.local, FlowCells)
         networks = [

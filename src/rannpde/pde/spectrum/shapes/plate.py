@@ -96,14 +96,14 @@ class PlateModes:
 
     def masses(self, points: Array) -> tuple[Array, ...]:
         """Imaginary part of K, then masses (M,) of each power at points."""
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         plain = self.form.equation.plain(known, len(points), self.problem.fields, self.degree)
         sign = self.form.sign
         return (1j * sign * np.imag(plain[0][:, 0]), *(-sign * one[:, 0] for one in plain[1:]))
 
     def foundation(self, points: Array) -> Array:
         """The real reaction k (M,) at points."""
-        known: dict[sympy.Symbol, Array] = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known: dict[sympy.Symbol, Array] = self.problem.vocabulary.at(points)
         plain = self.form.equation.plain(known, len(points), self.problem.fields, self.degree)
         return self.form.sign * np.real(plain[0][:, 0])
 
@@ -162,7 +162,7 @@ class PlateModes:
         samples = [sampled(local, WeightedFields(own[:, None]), indices) for own, _ in parts]
         points, shares, owners, _ = samples[0]
         tables = mode_tables(samples)
-        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        known = self.problem.vocabulary.at(points)
         left = self.form.equation.residual(mode.value, known, len(points), lambda jet: tables[jet.index][:, 0])
         lengths = 2 * local.mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
         squares = shares * lengths**4 * np.abs(left) ** 2 / self.form.stiffness

@@ -49,7 +49,7 @@ def shape_plate(pencil: Pencil) -> ShapePlate:
     problem = pencil.problem
     pencil.require_real_derivatives()
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
-    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    known = problem.vocabulary.at(points)
     coefficients = {
         jet.index: np.real(powers[0])
         for jet, powers in pencil.equations[0].at(known, len(points)).items()
