@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-"""float64 unless a docstring says otherwise; shapes are told in docstrings."""
+"""float64 unless a docstring says otherwise; shapes are given in docstrings."""
 ArrayMap: TypeAlias = Callable[[Array], Array]
 """Points (M, n) to values (M,) or (M, fields)."""
 MultiIndex: TypeAlias = tuple[int, ...]
@@ -42,7 +42,7 @@ def combinations(axes: Iterable[Array]) -> Array:
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether value is Dask's (an array, a delayed block, a future), or a list of such; told without importing Dask.
+    """Whether value is Dask's (an array, a delayed block, a future), or a list of such; found without importing Dask.
 
     >>> is_lazy([[1.0, 2.0]])
     False

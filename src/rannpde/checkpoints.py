@@ -37,7 +37,7 @@ class Ended(KeyboardInterrupt):
 
 
 class Guard(Protocol):
-    """What is asked at checkpoints."""
+    """The protocol of guards, which checkpoints ask whether a computation may go on."""
 
     def check(self) -> None:
         """Raise Ended where the computation has to end."""
@@ -70,7 +70,7 @@ _GUARD: ContextVar[Guard | None] = ContextVar("guard", default=None)
 
 @contextmanager
 def guarded(guard: Guard | None) -> Iterator[None]:
-    """Ask this guard within the block; None asks nobody, for what must not be left half done."""
+    """Make checkpoints in the block ask this guard, or none, where a block must not end half done."""
     token = _GUARD.set(guard)
     try:
         yield
@@ -81,7 +81,7 @@ def guarded(guard: Guard | None) -> Iterator[None]:
 def checkpoint() -> None:
     """Ask whether to go on; Ended where not.
 
-    >>> checkpoint()  # nobody is asked outside a solve
+    >>> checkpoint()  # nothing happens outside a solve
     """
     guard = _GUARD.get()
     if guard is not None:

@@ -1,6 +1,6 @@
 """Dask, where it is there: what comes from it, the client in use, work on its workers, and what to say when it fails.
 
-Dask is the optional extra ``rannpde[distributed]``; nothing here imports it before something of Dask's is met.
+Dask is the optional extra ``rannpde[distributed]``; nothing here imports it before an object of Dask is met.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _on_block(
 
 
 def tell(topic: str, message: Iterable[Any]) -> None:
-    """From inside a task: plain numbers for the client that waits; outside a worker nobody listens."""
+    """Send plain numbers from inside a task to the client that waits for it; outside a worker nothing happens."""
     from distributed import get_worker
 
     with suppress(ValueError):
@@ -132,14 +132,14 @@ def tell(topic: str, message: Iterable[Any]) -> None:
 
 
 def new_topic() -> str:
-    """A name under which the tasks of one call tell how far they are."""
+    """A name under which the tasks of one call report their progress."""
     return f"rannpde-{uuid4().hex}"
 
 
 def compute(lazy: Any, topic: str = "", listen: Callable[[Any], None] | None = None) -> Any:
     """The value of a delayed object: on the current client, or by Dask's own threads when there is none.
 
-    listen : called, in this thread, with every message that tasks tell under the topic; Ctrl-C cancels the tasks
+    listen : called, in this thread, with every message that tasks send under the topic; Ctrl-C cancels the tasks
     """
     client = current_client()
     if client is None:
@@ -229,7 +229,7 @@ def cluster_errors(client: Any, kept: str = "") -> Iterator[None]:
 
 
 def killed(error: Any) -> str:
-    """What happened to a task whose workers died."""
+    """The error message for a task whose workers died."""
     return f"{error.allowed_failures + 1} workers died at one task, perhaps for want of memory"
 
 
@@ -238,7 +238,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class Counter:
-    """Counts blocks as messages tell of them; one that is summed again, as its worker died, counts once."""
+    """Counts blocks as messages report them; one that is summed again, as its worker died, counts once."""
 
     def __init__(self, total: int, progress: Callable[[Blocks], None] | None) -> None:
         self._total, self._progress, self._seen = total, progress, set[int]()

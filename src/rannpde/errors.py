@@ -18,7 +18,7 @@ class InputError(ValueError):
 
 
 class MethodError(InputError):
-    """A method of solution came to nothing with a problem, for a reason that need not stop another method."""
+    """A method did not solve a problem, for a reason that need not stop another method."""
 
 
 class FileError(InputError):

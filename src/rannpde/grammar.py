@@ -241,7 +241,7 @@ class _Parser:
         fail(self.text, self.column, f"expected {expected} but found {self.token!r}{self._product_remedy()}")
 
     def _product_remedy(self) -> str:
-        """How a product without its sign is written, where two factors stand side by side; else nothing."""
+        """A hint to write * where two factors follow each other without it, or for two equality signs; else empty."""
         kind, before, _ = self.tokens[max(self.position - 1, 0)]
         if self.token == "=" == before:
             return "; an equation has one '='"

@@ -15,7 +15,7 @@ from rannpde.display import in_notebook
 from rannpde.errors import reject
 
 NOTEBOOK_DELAY = 2.0
-"""Seconds after which a notebook shows progress that nobody asked for: shorter solves need none."""
+"""Seconds after which a notebook shows progress without being asked to: shorter solves need none."""
 REFRESH = 0.2
 """Seconds between two drawings: five in a second look continuous and cost nothing."""
 
@@ -46,7 +46,7 @@ Asked = ProgressListener | bool | None
 
 @dataclass
 class Course:
-    """How far a solve is, from what it tells.
+    """How far a solve is, from the progress that it reports.
 
     times : first and last time of the problem, None without time; tol : wanted error; seconds : time allowed
     """
@@ -80,7 +80,7 @@ class Course:
 
 
 class ProgressDisplay(Protocol):
-    """What shows progress; it is closed at the end."""
+    """The protocol of displays of progress, which are closed at the end."""
 
     def show(self, now: Stage) -> None: ...
 
@@ -138,11 +138,11 @@ class LogLines:
     """A line on standard error whenever an iteration has a new estimate."""
 
     def __init__(self) -> None:
-        self.told: set[float] = set()
+        self.reported: set[float] = set()
 
     def show(self, now: Stage) -> None:
-        if now.estimate is not None and now.estimate not in self.told:
-            self.told.add(now.estimate)
+        if now.estimate is not None and now.estimate not in self.reported:
+            self.reported.add(now.estimate)
             print(f"  {now}", file=sys.stderr, flush=True)
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ class RaNNRegressor(RegressorMixin, BaseEstimator):
     """Random neural network regression: frozen hidden layer, output weights in closed form, several outputs.
 
     penalty : ridge λ, "gcv" or "folds", as in ``rannpde.fit``; the other parameters are those of RandomFeatureMap.
-    After ``fit``, ``network_`` is the rannpde Network with exact derivatives, and ``network_.about`` tells of the fit.
+    After ``fit``, ``network_`` is the rannpde Network with exact derivatives, and ``network_.about`` describes the fit.
 
     >>> x = np.linspace(0, 1, 50)[:, None]
     >>> model = RaNNRegressor(width=30, penalty=1e-10, random_state=0).fit(x, np.exp(x[:, 0]))

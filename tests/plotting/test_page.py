@@ -16,7 +16,7 @@ from browser import OUT, measured, needs_chromium
 from rannpde.errors import InputError
 from rannpde.plotting.film import films, still
 from rannpde.plotting.page import page
-from rannpde.plotting.svg import marks, picture
+from rannpde.plotting.svg import picture, ticks
 from rannpde.plotting.view import Panel, Scale, scale_of
 from test_pictures import CASES, HARMONIC, PLATE, solution
 
@@ -170,7 +170,7 @@ def test_values_of_both_signs_are_white_at_zero():
     assert scale_of(np.array([-1.0, 2.0]), panel) == Scale("RdBu_r", -2.0, 2.0)
     assert scale_of(np.array([-0.01, 2.0]), panel) == Scale("viridis", -0.01, 2.0)  # an undershoot
     assert scale_of(np.array([np.nan]), panel) == Scale("viridis", 0.0, 1.0)
-    assert marks(3.0, 3.0) == [3.0]
+    assert ticks(3.0, 3.0) == [3.0]
 
 
 @pytest.mark.parametrize(("call", "told"), [("to_html", "must end in .html"), ("animate", "must end in .gif")])

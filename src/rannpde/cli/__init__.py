@@ -18,7 +18,7 @@ Three things to try:
 
 rannpde --help lists the rest; rannpde doctor looks at the installation.
 """
-"""What the command says when nothing is asked of it."""
+"""The text of the command without arguments."""
 
 
 def build() -> typer.Typer:

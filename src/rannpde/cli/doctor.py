@@ -54,7 +54,7 @@ def solved_example() -> list[Check]:
 
     problem = zoo("heat")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what is wrong is told below
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what is wrong is reported below
         solve(problem, tol=DOCTOR_TOLERANCE)
         started = time.process_time()  # not by the clock: other programs may run
         solution = solve(problem, tol=DOCTOR_TOLERANCE)

@@ -62,7 +62,7 @@ class Draft:
 
 
 def _ask(question: str, read: Callable[[str], T], default: str | None = None) -> T:
-    """The answer as ``read`` understands it; what that refuses is told, and asked for again."""
+    """The answer as ``read`` understands it; what that refuses is reported, and asked for again."""
     from rannpde.errors import InputError
 
     while True:

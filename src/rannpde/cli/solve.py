@@ -85,7 +85,7 @@ def solve_file(
             if method is not None:
                 table = {
                     key: value for key, value in table.items() if key in (*SHARED, "at")
-                }  # the file's settings are another's
+                }  # the other settings of the file are those of another method
             with in_file(file, "solve"):
                 settings = settings_from(table)
             given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
@@ -101,9 +101,9 @@ def conclude(
     name: str, file: Path, given: Mapping[str, object], solution: Solution | Spectrum, folder: Path, console: Console,
     quiet: bool,
 ) -> None:  # fmt: skip
-    """Write what came of a command with its options, say so, and exit with the code that tells how it ended."""
-    asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
-    command = shlex.join(["rannpde", name, str(file), *(str(part) for pair in asked.items() for part in pair)])
+    """Write the results of a command, print its report, and exit with the code that says how it ended."""
+    options = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
+    command = shlex.join(["rannpde", name, str(file), *(str(part) for pair in options.items() for part in pair)])
     written = write_parts(solution, folder / file.stem, console, command)
     if not quiet:
         typer.echo(solution.report())
@@ -116,28 +116,28 @@ def conclude(
 
 
 def write_parts(solution: Solution | Spectrum, stem: Path, console: Console, command: str) -> list[Path]:
-    """The solution, its report, picture and page; what cannot be written where it belongs loses nothing else."""
+    """Write solution, report, picture and page; one that cannot be written goes to a new temporary folder."""
     from rannpde.io import write_whole
 
-    ways: tuple[Callable[[Path], object], ...] = (
+    writers: tuple[Callable[[Path], object], ...] = (
         solution.save,
         lambda path: write_whole(path, f"{solution.report()}\n"),
         solution.plot,
         lambda path: solution.to_html(path, command),
     )
     written = []
-    for suffix, write in zip(PARTS, ways, strict=True):
-        for refuge in (False, True):
+    for suffix, write in zip(PARTS, writers, strict=True):
+        for fallback in (False, True):
             path = stem.with_name(f"{stem.name}{suffix}")
             try:
-                if refuge:  # a folder of its own: nothing that lies in the temporary one is touched
+                if fallback:  # a new folder, so that no file in the temporary one is replaced
                     path = Path(tempfile.mkdtemp(prefix="rannpde-")) / path.name
                 write(path)
             except Exception as error:  # hours of work may be in it: whatever happens, the other parts are tried
                 console.print(f"{path} could not be written: {error}", style="red", markup=False, soft_wrap=True)
             else:
                 written.append(path)
-                if refuge:
+                if fallback:
                     console.print(f"it was written to {path} instead", markup=False, soft_wrap=True)
                 break
     return written

@@ -84,7 +84,7 @@ class DefaultNames(tuple[str, ...]):
 
 
 def checked_shape_name(name: Any) -> str | None:
-    """The name of a shape, or None; refused where conditions could not tell it from something else."""
+    """The name of a shape, or None; refused where it could be taken for something else in conditions."""
     if name is None:
         return None
     plain = isinstance(name, str) and bool(re.fullmatch(r"[^\W\d][\w -]*", name)) and name == name.strip()

@@ -150,7 +150,7 @@ def relative_errors(approximation: Array, exact: Array) -> Array:
 
     Where the exact column is 0, it is the root mean square of the approximation.
 
-    For values at given points, unchecked; ``relative_l2`` checks and tells how uncertain the number is.
+    For values at given points, unchecked; ``relative_l2`` checks, and estimates the error of the number.
 
     >>> relative_errors(np.array([[1.0, 0.5], [1.0, 0.5]]), np.array([[2.0, 0.0], [2.0, 0.0]])).tolist()
     [0.5, 0.5]

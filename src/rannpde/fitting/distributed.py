@@ -115,7 +115,7 @@ def data_bounds(points: Any, weights: Any = None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is to be summed, as tasks that are not yet run; under ``topic`` they tell which blocks are done."""
+    """The sums of a fit as tasks that have not run yet; under ``topic`` they report which blocks are done."""
 
     features: RandomLayer
     blocks: Sequence[LazyBlock]
@@ -146,7 +146,7 @@ class Plan:
         return _later(_choose, whole, trials, misfits)
 
     def run(self, lazy: Any, progress: Listener | None) -> Any:
-        """Its value, with progress told or shown."""
+        """Its value, with progress reported or shown."""
         with shown_progress(progress) as listener:
             counter = Counter(len(self.blocks), listener)
             return compute(lazy, self.topic, lambda numbers: counter.notice(set(numbers)))

@@ -74,7 +74,7 @@ def fit(
         neurons and fresh random numbers unless given
     progress : of Dask's data only: called with ``Blocks`` (done, total, seconds); None shows a bar on a terminal
 
-    A setting that the call has no use for is refused. The result is a Network whose ``about`` tells solver, points,
+    A setting that the call has no use for is refused. The result is a Network whose ``about`` states solver, points,
     columns, rank, condition, penalty, training_error (relative, root mean square), outside (share of points outside the
     box of scaled features), seconds, and with folds validation_error.
 

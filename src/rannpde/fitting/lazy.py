@@ -23,7 +23,7 @@ class LazyBlock:
     values: Any | None
     weights: Any | None
     rows: float
-    """NaN where nobody knows."""
+    """NaN where the number is not known."""
 
 
 def lazy_blocks(points: Any, values: Any, weights: Any, dim: int | None) -> list[LazyBlock]:

@@ -179,7 +179,7 @@ def add_dense(
 
 
 def _floor(mean_square: float) -> float:
-    """What is left of a difference of sums of this size after rounding."""
+    """The rounding error of a difference of sums of this size."""
     return float(np.finfo(float).eps * mean_square)
 
 

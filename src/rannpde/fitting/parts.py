@@ -45,7 +45,7 @@ class Part:
         return () if self.scalar else (self.equations.outputs,)
 
     def merge(self, other: Part) -> Part:
-        """Both parts as one. Powers of two scale without rounding, so that units cost no digits."""
+        """The sum of both parts. Powers of two scale without rounding, so that units cost no digits."""
         same_outputs(other.block, other.shape, self.block, self.shape)
         unit = max(self.unit, other.unit)
         mine, theirs = self.in_unit(unit), other.in_unit(unit)

@@ -62,7 +62,7 @@ class Features(Protocol):
 
 
 class ScaledLayer(ABC):
-    """What every kind of layer shares: scaled inputs (z - centre) / halfwidth, a constant column at the end."""
+    """The base of all kinds of layers: scaled inputs (z - centre) / halfwidth, a constant column at the end."""
 
     centre: Array
     halfwidth: Array
@@ -71,11 +71,11 @@ class ScaledLayer(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many neurons there are."""
+        """The number of neurons."""
 
     @property
     def copies(self) -> int:
-        """How many columns each neuron has: blocks of ``width`` columns, one after the other."""
+        """The number of columns of each neuron: blocks of ``width`` columns, one after the other."""
         return 1
 
     @property

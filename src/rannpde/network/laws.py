@@ -19,7 +19,7 @@ from rannpde.errors import positive_integer, positive_number, require
 
 @runtime_checkable
 class WeightLaw(Protocol):
-    """What every law can do. Frozen: it holds parameters, never random state."""
+    """The protocol of laws. They are frozen: a law holds parameters, never random state."""
 
     def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         """width draws of (weights, biases), of shapes (dim, width) and (width,)."""
@@ -196,7 +196,7 @@ class FewCoordinates:
         return weights, rng.uniform(-1.0, 1.0, width) * np.abs(weights).sum(axis=0)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
-        """With respect to Lebesgue's measure on the coordinates that are not zero."""
+        """The log density with respect to Lebesgue's measure on the coordinates that are not zero."""
         dim, scales = len(weights), np.array(self.scales)[:, None]
         active = weights != 0
         count = active.sum(axis=0)
@@ -238,7 +238,7 @@ class IntegerFrequencies:
         return np.array(rows), rng.uniform(0.0, 2 * pi, width)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
-        """With respect to the counting measure on periodic axes."""
+        """The log density with respect to the counting measure on periodic axes."""
         value = np.full(weights.shape[1], -log(2 * pi))
         for axis, row in enumerate(weights):
             if axis in self.periodic:

@@ -73,7 +73,7 @@ class Network:
     def __call__(self, points: Array) -> Array:
         """Values at the points (M, dim): shape (M,), or (M, outputs). Memory is bounded whatever M is.
 
-        A Dask array of points gives a Dask array of values, which nobody computes before it is asked for.
+        A Dask array of points gives a Dask array of values, which is computed when it is asked for.
         """
         return self.derivative(points, None)
 

@@ -87,7 +87,7 @@ def sign_change(problem: Problem, state: State, estimate: float, residual: float
 
 
 def several_solutions(problem: Problem, state: State, estimate: float, residual: float) -> str | None:
-    """Return what users are told where the leading coefficient changes its sign, or the equation has other branches."""
+    """Return a warning where the leading coefficient changes its sign or the equation has other branches, else None."""
     remedy = "state the branch that is meant, solved for its highest derivative, or add diffusion"
     change = sign_change(problem, state, estimate, residual)
     if change is not None:
@@ -125,7 +125,7 @@ def other_branch(problem: Problem, state: State) -> str | None:
         return None
 
     def left(candidates: Array) -> Array:
-        """What candidates (count, M) of the highest derivative leave in the equation."""
+        """The residuals of the equation for candidates (count, M) of the highest derivative."""
         with np.errstate(all="ignore"):
             (value,) = evaluate([expression.formula], values | {highest: candidates}, expression.functions)
         return np.broadcast_to(value, candidates.shape)

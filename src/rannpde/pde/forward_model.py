@@ -72,7 +72,7 @@ class Response:
 
 
 class ForwardModel(Protocol):
-    """What a fit of the unknowns needs."""
+    """The protocol of forward models, as a fit of the unknowns uses them."""
 
     @property
     def latest(self) -> State | None:
@@ -103,7 +103,7 @@ class FailedEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ModelRequest:
-    """What a method needs to give a model of itself.
+    """The arguments with which a method makes a forward model.
 
     problem : the problem with its unknowns; solution : its solution by this method, at the unknowns ``vector`` (p,)
     tol : tolerance of the model; previous : the model of the same problem in the last outer iteration, if there is one

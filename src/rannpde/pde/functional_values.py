@@ -48,7 +48,7 @@ class Exterior:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What points outside of a box mean: the ends (n, 2) of its coordinates, values beyond them, periods."""
+    """The values of fields outside of a box: the ends (n, 2) of its coordinates, prescribed values beyond, periods."""
 
     names: tuple[str, ...]
     bounds: Array
@@ -94,7 +94,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class FunctionalRule:
-    """How functionals are computed: what is outside, where fields are not smooth, and how many Gauss nodes a panel has.
+    """Settings with which functionals are computed.
 
     edges : for each coordinate, the positions between which fields are smooth
     nodes : Gauss nodes of a panel

@@ -30,7 +30,7 @@ from rannpde.pde.tolerance import CONFIDENCE
 
 @dataclass(frozen=True)
 class Identify:
-    """How the unknowns of a problem are identified: the way to solve it, and the way to intervals.
+    """A method to identify the unknowns of a problem: how it is solved, and how intervals are computed.
 
     forward : method of the solutions, as in ``solve``; None takes the first that fits
     uncertainty : "covariance", which takes profiles by itself where the model bends; "profile"; "bootstrap"

@@ -59,7 +59,7 @@ class GridData:
 
     @classmethod
     def from_xarray(cls, data: Any, order: int = 3) -> GridData:
-        """From an xarray.DataArray, whose dimensions are named as the coordinates of the problem are."""
+        """Data from an xarray.DataArray, whose dimensions have the names of the coordinates of the problem."""
         if not hasattr(data, "dims") or not hasattr(data, "coords"):
             reject("data", type(data).__name__, "an xarray.DataArray")
         return cls(np.asarray(data.values), {str(name): np.asarray(data.coords[name]) for name in data.dims}, order)
@@ -113,7 +113,7 @@ class ScatteredData:
 
     @classmethod
     def from_csv(cls, path: PathLike, of: Sequence[str], order: int = 1) -> ScatteredData:
-        """From a file of comma-separated values: the coordinates of a point, then the value there."""
+        """Data from a file of comma-separated values: the coordinates of a point, then the value there."""
         rows = read_csv(path)
         require(rows.shape[1] == len(of) + 1, f"columns of {path}", rows.shape[1], f"{len(of)} coordinates and a value")
         return cls(rows[:, :-1], rows[:, -1], tuple(of), order)

@@ -67,7 +67,7 @@ class Progress:
 
 
 class Kept:
-    """How to make the best solution so far from a status and a reason; None while there is nothing."""
+    """Holds a function from status and reason to the best solution so far; None while there is no solution."""
 
     def __init__(self) -> None:
         self.make: Callable[[Status, str], Any] | None = None
@@ -81,7 +81,7 @@ def status_of(stop: KeyboardInterrupt) -> tuple[Status, str]:
 
 
 class EndedSolve:
-    """What a solve gives back: it ended with a status and, where more is to be said, a detail."""
+    """The base of results: a solve ended with a status and, where that does not say all, a detail."""
 
     status: Status
     detail: str
@@ -99,12 +99,12 @@ class EndedSolve:
 
 @dataclass(frozen=True)
 class Monitor:
-    """What observes a solve from outside: it reports progress and holds the budget.
+    """The observer of a solve: it reports progress and holds the budget.
 
     progress : called with a Progress after every step
     budget : the time that the solve may take
     kept : how to make the best solution so far
-    residuals : whether residuals on held-out points are told: a second solve is only compared with the first
+    residuals : whether residuals on held-out points are reported: a second solve is only compared with the first
     """
 
     progress: Callable[[Progress], None] | None = None

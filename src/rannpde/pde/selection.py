@@ -1,4 +1,4 @@
-"""Which method solves a problem: the first that fits, and the next one in what is left of the time where it fails."""
+"""The choice of a method for a problem: the first that fits, and where it fails the next one in the remaining time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ wrong function."""
 def solve_by_methods(
     problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
 ) -> Solution:
-    """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
+    """Solve by the given method, or by those that fit, one after the other until one reaches ``tol`` or time is over.
 
     ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
     """

@@ -91,7 +91,7 @@ class Solution(EndedSolve):
     held_out : name → relative residual on fresh points (see ``held_out_residual``)
     losses : name → mean square of the residual, the sums of the paper's PINN loss
     integrals : name → loss × measure of the region, J_PDE for equations
-    history : what only this method can tell (iterations, history, events, …)
+    history : the record of this method (iterations, history, events, …)
     second : another solution of the problem, of another resolution, with which outputs are compared; solved when it is
         needed where None
     stored : outputs that were read from a file, or computed with the solution; None has them computed

@@ -101,7 +101,7 @@ def solve(
 
 
 def _course(problem: Any, tol: Any, seconds: Any) -> Course:
-    """What a bar must know of the solve; arguments that are wrong are refused later."""
+    """The data of a solve that a progress bar needs; wrong arguments are refused later."""
     first = problem[0] if isinstance(problem, list | tuple) and problem else problem
     domain = first.domain if isinstance(first, Problem) else None
     times = domain.time if isinstance(domain, SpaceTime) and first.parabolic is None else None

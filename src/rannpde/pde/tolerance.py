@@ -24,14 +24,14 @@ DOERFLER_SHARE = 1 - MUCH_SMALLER**2
 smaller than that in the others, so that one iteration may gain a digit. Degrees are high here, and a cell that is split
 leaves next to nothing; methods of low order need smaller shares for meshes of optimal order."""
 GAIN = 0.8
-"""Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
+"""Refinement that does not lower an error to this share of it does not help any more: the one number of all stopping
 rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
 FINER_FACTOR = 2.0
-"""Factor of the difference of two solutions, the finer of which is believed, in a bound of its error: it covers two
-errors of one size that cancel by half."""
+"""Factor of the difference of two solutions in a bound of the error of the finer one, which is the result. It covers
+two equally large errors that cancel by half."""
 TOLERANCE_REDUCTION = (1 - 1 / FINER_FACTOR) ** -2
 """Factor between the tolerances in time of successive iterations, so that errors in time show in their difference. The
-error of kinks that are carried around falls like √tol; FINER_FACTOR times the difference then is the first error."""
+error of kinks that are transported falls like √tol; FINER_FACTOR times the difference then is the first error."""
 ESTIMATOR_FACTOR = 3.0
 """Factor of estimates by the difference of solutions that have part of their errors in common, and of bounds for such
 differences. Behind a step and at re-entrant edges errors were two to four times the difference of two iterations, over
@@ -52,10 +52,10 @@ the residual of what may be called a solution would allow errors of the size of 
 
 PILOT_TOLERANCE = MUCH_SMALLER * SAME_SOLUTION
 """Relative error of pilot solves, which estimate scales, sizes and unknowns for the solve that follows: much smaller
-than what tells two solutions apart."""
+than the difference from which on two solutions count as distinct."""
 NEARBY = MUCH_SMALLER * SAME_SOLUTION
-"""Distance, relative to the domain, over which values change by much less than what tells two of them apart, where
-nothing is singular: the reach of a look at what is beside a point."""
+"""Distance, relative to the domain, over which values change by much less than SAME_SOLUTION where nothing is singular:
+how far from a point its neighbourhood is sampled."""
 UNBOUNDED = PILOT_TOLERANCE**-2
 """A solution that is this many times its scale is on its way to infinity: the time that is left before a pole of order
 two is then PILOT_TOLERANCE of the time scale."""

@@ -1,7 +1,7 @@
 """Is a solution the only one? A linear problem without data is satisfied by zero, also at an eigenvalue.
 
-No residual and no agreement of two solutions tells: both are zero. The same problem with a load is solved instead. At
-an eigenvalue, it has no solution, and what comes back for it is so large that its terms cancel to rounding. Non-linear
+Neither residuals nor the difference of two solutions show it: both are zero. The same problem with a load is solved
+instead. At an eigenvalue it has no solution, and the result is so large that its terms cancel to rounding. Non-linear
 problems are not determined where the coefficient of their highest derivative changes its sign (``degeneracy``).
 """
 

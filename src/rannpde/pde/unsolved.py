@@ -1,4 +1,4 @@
-"""What a solve gives back when its time was too short for any solution: the initial guess, which says so."""
+"""The result of a solve whose time was too short for any solution: the initial guess, with a status that says so."""
 
 from __future__ import annotations
 

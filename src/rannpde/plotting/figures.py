@@ -18,7 +18,7 @@ from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
 from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
 from rannpde.plotting.typeset import inline_equation, length, symbol, typeset_equations
-from rannpde.plotting.view import SYMBOL_FONT_SIZE, Panel, View, last_time, scale_of, span, telling
+from rannpde.plotting.view import SYMBOL_FONT_SIZE, Panel, View, informative_cut, last_time, scale_of, span
 
 if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
@@ -33,7 +33,7 @@ PANEL_MARGIN = 0.07
 DEFORMED_CELLS, DEFORMED_SHARE = 64, 0.1
 """Triangles along the longest side of a deformed shape; the largest displacement in a picture, over that side."""
 EQUATIONS = 3
-"""Equations that a heading shows; more would be a page."""
+"""Most equations that a heading shows."""
 
 
 def plot_solution(solution: Solution, path: PathLike | None = None) -> Figure:
@@ -88,7 +88,7 @@ def first_view(domain: Domain) -> View | None:
 
 
 def heading(solution: Solution, width: float) -> str:
-    """Name, equations set as mathematics where they fit into that many inches, errors, and what went wrong."""
+    """Name, equations as mathematics where they fit into ``width`` inches, errors, and whether it converged."""
     problem = solution.stated
     written = list(typeset_equations(problem).values())
     fits = [(length(one, HEADING) or np.inf) < 0.95 * width for one in written]
@@ -106,12 +106,12 @@ def heading(solution: Solution, width: float) -> str:
 def _joined(written: list[str], width: float) -> list[str]:
     """Formulas side by side as long as they fit."""
     lines = [written[0]]
-    for one in written[1:]:
-        together = f"{lines[-1]},    {one}"
-        if (length(together.replace("$", ""), HEADING) or np.inf) + 0.4 < 0.95 * width:
-            lines[-1] = together
+    for formula in written[1:]:
+        longer = f"{lines[-1]},    {formula}"
+        if (length(longer.replace("$", ""), HEADING) or np.inf) + 0.4 < 0.95 * width:
+            lines[-1] = longer
         else:
-            lines.append(one)
+            lines.append(formula)
     return lines
 
 
@@ -126,10 +126,10 @@ def _interval(solution: Solution, domain: Domain) -> Figure:
         axes[0, column].plot(line[:, 0], values[:, column], label="solution")
         axes[0, column].set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
         if exact is not None:
-            wanted = exact(line)[:, column]
-            axes[0, column].plot(line[:, 0], wanted, "k:", label="exact")
+            exact_values = exact(line)[:, column]
+            axes[0, column].plot(line[:, 0], exact_values, "k:", label="exact")
             axes[0, column].legend()
-            axes[1, column].semilogy(line[:, 0], np.maximum(np.abs(values[:, column] - wanted), 1e-17))
+            axes[1, column].semilogy(line[:, 0], np.maximum(np.abs(values[:, column] - exact_values), 1e-17))
             axes[1, column].set_ylabel(f"error of {inline_equation(name)}")
         axes[-1, column].set_xlabel(inline_equation(domain.names[0]), fontsize=SYMBOL_FONT_SIZE)
     return figure
@@ -172,13 +172,13 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
     timed = isinstance(domain, SpaceTime)
     fields, checks = _fields(solution), _checks(solution, timed)
     rest = range(3 if timed or domain.dim == 3 else 2, domain.dim)
-    cut = telling(domain, solution.function, rest) if rest else {}
+    cut = informative_cut(domain, solution.function, rest) if rest else {}
     if timed:
         views = [View.of(domain, (1, 2), {**cut, 0: float(time)}) for time in _moments(solution, domain, 3)]
         titles = [f", $t = {view.middle[0]:.3g}$" for view in views]
     elif domain.dim == 3:
         planes = zip(((0, 1), (0, 2), (1, 2)), (2, 1, 0), strict=True)
-        views = [View.of(domain, plane, telling(domain, solution.function, [k])) for plane, k in planes]
+        views = [View.of(domain, plane, informative_cut(domain, solution.function, [k])) for plane, k in planes]
         across = zip(views, (2, 1, 0), strict=True)
         titles = [f", ${symbol(domain.names[k])} = {view.middle[k]:.3g}$" for view, k in across]
     else:
@@ -218,7 +218,7 @@ def _name_the_rest(figure: Figure, domain: Domain, cut: Mapping[int, float]) -> 
 
 
 def _fields(solution: Solution) -> list[Panel]:
-    """The length of the vector with its direction, if there is one, and every field."""
+    """Panels of every field and, if some are a vector, of its length with its direction."""
     function, vector = solution.function, solution.vector
     panels = [Panel(inline_equation(name), component(function, k)) for k, name in enumerate(solution.fields)]
     if not vector:
@@ -232,7 +232,10 @@ def _fields(solution: Solution) -> list[Panel]:
 
 
 def _is_displacement(solution: Solution) -> bool:
-    """Whether the vector is all that there is in a plane without time, with second derivatives in every equation."""
+    """Whether the fields are the two components of a vector in a stationary plane problem, as in plane elasticity.
+
+    Every equation must contain second derivatives of both.
+    """
     problem, vector = solution.stated, solution.vector
     alone = solution.fields == vector and len(vector) == 2 == problem.domain.dim
     if not alone or isinstance(problem.domain, SpaceTime):
@@ -241,7 +244,7 @@ def _is_displacement(solution: Solution) -> bool:
 
 
 def draw_deformed(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
-    """The shape that a displacement makes of the domain, in colours of its length, over the outline of the domain.
+    """The domain deformed by a displacement, coloured by its length, over the outline of the domain.
 
     Displacements are enlarged so that the largest is a tenth of the domain; the title says by how much.
     """
@@ -272,7 +275,7 @@ def _corners(domain: Domain) -> Array:
 
 
 def _is_divergence(jets: tuple[Jet, ...], vector: tuple[str, ...]) -> bool:
-    """Whether an equation holds one first derivative of each component and nothing else: lines of flow never end."""
+    """Whether an equation contains one first derivative of each component only: then streamlines do not end inside."""
     return sorted(jet.field for jet in jets) == sorted(vector) and all(jet.order == 1 for jet in jets)
 
 

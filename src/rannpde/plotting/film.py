@@ -13,7 +13,7 @@ import numpy as np
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains import Domain, SpaceTime
-from rannpde.plotting.view import View, last_time, span, telling
+from rannpde.plotting.view import View, informative_cut, last_time, span
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
@@ -83,7 +83,7 @@ def films(solution: Solution, count: int) -> list[Film]:
         if domain.dim == 2:
             return [Film(domain, 0, times, line=1)]
         rest = range(3, domain.dim)
-        fixed = tuple(telling(domain, solution.function, rest).items()) if rest else ()
+        fixed = tuple(informative_cut(domain, solution.function, rest).items()) if rest else ()
         over_time = Film(domain, 0, times, plane=(1, 2), fixed=fixed)
         if domain.dim == 3:
             return [over_time]

@@ -51,7 +51,7 @@ def solution_html(solution: Solution) -> str:
 
 
 def spectrum_html(spectrum: Spectrum) -> str:
-    """The verdict, every eigenvalue with its bound and how many cannot be told apart from it, and the picture."""
+    """The verdict, every eigenvalue with its bound and its multiplicity, and the picture."""
     parts = [_verdict(spectrum.title, spectrum.converged, spectrum.reason, spectrum.method.label, spectrum.seconds)]
     named = "eigenvalue" if spectrum.problem is None else greek(spectrum.problem.eigenvalue)
     rows = [

@@ -15,7 +15,7 @@ from rannpde.domains import SpaceTime
 from rannpde.pde.inverse.identified import Identified
 from rannpde.plotting.figures import component, logarithm, save_laid_out
 from rannpde.plotting.film import Film, films, still
-from rannpde.plotting.svg import Drawn, greek, map_panel, profile_panel, still_of
+from rannpde.plotting.svg import Drawn, first_frame, greek, map_panel, profile_panel
 from rannpde.plotting.view import Panel, last_time, scale_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def pictures(solution: Solution) -> str:
     shown = [_film(solution, film, number) for number, film in enumerate(moving)]
     if not moving:
         panels = _panels(solution, still(solution.stated.domain), "still")
-        shown.append(f'<div class="panels">{"".join(_framed(name, still_of(one)) for name, one in panels)}</div>')
+        shown.append(f'<div class="panels">{"".join(_framed(name, first_frame(one)) for name, one in panels)}</div>')
     return f'<section><h2 id="pictures">Pictures</h2>{"".join(shown)}</section>'
 
 
@@ -115,7 +115,7 @@ def residuals(solution: Solution) -> str:
             axes = film.domain.names[film.plane[0]], film.domain.names[film.plane[1]]
             scale = scale_of(maps[0], panel)
             drawn = map_panel(f"residual-{k}", views, maps, scale, axes, f"map of the residual of {name}")
-        panels.append(_framed(f"log₁₀ |residual of {name}|", still_of(drawn)))
+        panels.append(_framed(f"log₁₀ |residual of {name}|", first_frame(drawn)))
     where = "".join(f" at {film.domain.names[axis]} = {value:.4g}" for axis, value in film.fixed)
     told = f'<p class="quiet">What is left of each equation{escape(where)}: left side minus right side.</p>'
     return f'<section><h2 id="residuals">Residual map</h2>{told}<div class="panels">{"".join(panels)}</div></section>'
@@ -140,5 +140,5 @@ def figure(solution: Solution) -> str:
 
 
 def wide(inner: str, label: str) -> str:
-    """What may be wider than a phone scrolls in a box of its own."""
+    """HTML that may be wider than a phone, in a box that scrolls."""
     return f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">{inner}</div>'

@@ -1,4 +1,4 @@
-"""One look for every figure: legible, even sizes, colours that readers with any colour vision tell apart."""
+"""One look for every figure: legible, even sizes, colours that readers with any colour vision can distinguish."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import matplotlib as mpl
 from cycler import cycler
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, which readers with any colour vision tell apart."""
+"""Okabe and Ito's palette, which readers with any colour vision can distinguish."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Beside the colours, for readers of a grey print."""
 ONE_SIGN, TWO_SIGNS, SIZES = "viridis", "RdBu_r", "magma"

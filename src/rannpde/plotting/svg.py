@@ -24,7 +24,7 @@ from rannpde.plotting.view import Scale, View
 SVG_WIDTH, LEFT, TOP, BOTTOM = 360.0, 56.0, 10.0, 40.0
 """Pixels of a panel and around its axes: on a phone it is as wide as the page, so that letters keep their size."""
 RIGHT_OF_MAP, RIGHT_OF_PROFILE = 66.0, 12.0
-"""Beside a map its scale of colours."""
+"""Pixels to the right of a map, where its scale of colours is, and of a profile."""
 SHADES = 255
 """Colours of a map; one more entry of the palette is for what is outside."""
 Update = tuple[str, str]
@@ -33,7 +33,7 @@ Update = tuple[str, str]
 
 @dataclass(frozen=True)
 class Drawn:
-    """An SVG, what changes in it (targets), and the values of that for each picture (K lists)."""
+    """An SVG, the attributes that change in it (targets), and their values in each of K frames."""
 
     svg: str
     targets: tuple[Update, ...] = ()
@@ -62,17 +62,17 @@ class Axes:
         """Its attributes in SVG."""
         return f'x="{self.left:g}" y="{self.top:g}" width="{self.width:g}" height="{self.height:g}"'
 
-    def furniture(self, names: tuple[str, str]) -> str:
-        """The frame, marks with numbers, and the names of both axes."""
+    def frame_and_ticks(self, names: tuple[str, str]) -> str:
+        """The frame, ticks with numbers, and the names of both axes."""
         bottom = self.top + self.height
         parts = [
             f'<rect class="frame" x="{self.left:g}" y="{self.top:g}" width="{self.width:g}" height="{self.height:g}"/>'
         ]
-        for value in marks(*self.x):
+        for value in ticks(*self.x):
             (at,), _ = self.place(np.array([value]), np.array([self.y[0]]))
             parts.append(f'<path class="mark" d="M{at:.1f} {bottom:g}v4"/>')
             parts.append(f'<text x="{at:.1f}" y="{bottom + 16:g}" text-anchor="middle">{number_text(value)}</text>')
-        for value in marks(*self.y):
+        for value in ticks(*self.y):
             _, (at,) = self.place(np.array([self.x[0]]), np.array([value]))
             parts.append(f'<path class="mark" d="M{self.left:g} {at:.1f}h-4"/>')
             parts.append(f'<text x="{self.left - 6:g}" y="{at + 4:.1f}" text-anchor="end">{number_text(value)}</text>')
@@ -99,7 +99,7 @@ def profile_panel(key: str, across: Array, values: Array, exact: Array | None, n
         bodies.append(f'<polyline id="{key}-{kind}" fill="none" {look} points="{texts[0]}"/>')
         targets.append((f"{key}-{kind}", "points"))
         columns.append(texts)
-    body = axes.furniture(names) + "".join(bodies)
+    body = axes.frame_and_ticks(names) + "".join(bodies)
     return _moving(_svg(axes, body, f"{names[1]} over {names[0]}"), targets, columns)
 
 
@@ -141,12 +141,12 @@ def map_panel(
         lines = [f"M{axes.left:g} {height:.1f}h{axes.width:g}" for height in heights]
         body += f'<path id="{key}-now" class="now" d="{lines[0]}"/>'
         targets, columns = [(f"{key}-now", "d")], [lines]
-    body += axes.furniture(names) + _scale_of_colours(axes, scale)
+    body += axes.frame_and_ticks(names) + _scale_of_colours(axes, scale)
     return _moving(_svg(axes, body, title), targets, columns)
 
 
-def still_of(drawn: Drawn) -> Drawn:
-    """A panel that shows its first picture only."""
+def first_frame(drawn: Drawn) -> Drawn:
+    """The panel with its first frame only."""
     return Drawn(drawn.svg)
 
 
@@ -163,10 +163,10 @@ def picture(values: Array, scale: Scale) -> str:
     return _address(image)
 
 
-def marks(lower: float, upper: float) -> list[float]:
+def ticks(lower: float, upper: float) -> list[float]:
     """Four or five round values between two ends.
 
-    >>> [round(mark, 12) for mark in marks(-1.0, 1.0)]
+    >>> [round(tick, 12) for tick in ticks(-1.0, 1.0)]
     [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
     if not upper > lower:
@@ -180,7 +180,7 @@ def marks(lower: float, upper: float) -> list[float]:
 
 
 def number_text(value: float) -> str:
-    """A mark's number, short, with a true minus sign."""
+    """The number of a tick, short, with a true minus sign."""
     return f"{round(value, 12) + 0.0:.4g}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -232,7 +232,7 @@ def _scale_of_colours(axes: Axes, scale: Scale) -> str:
     column.putpalette(_palette(scale.colours))
     parts = [f'<image {bar.rectangle} preserveAspectRatio="none" href="{_address(column)}"/>']
     if scale.most > scale.least:
-        for value in marks(scale.least, scale.most):
+        for value in ticks(scale.least, scale.most):
             _, (at,) = bar.place(np.array([0.0]), np.array([value]))
             parts.append(f'<text x="{bar.left + bar.width + 4:g}" y="{at + 4:.1f}">{number_text(value)}</text>')
     return "".join(parts)

@@ -46,7 +46,7 @@ _FUNCTIONS = {name: f"\\{name}" for name in ("sin", "cos", "tan", "sinh", "cosh"
 _FUNCTIONS |= {"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}
 _COMPARISONS = {"<": "<", ">": ">", "<=": r"\leq", ">=": r"\geq"}
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
-"""How tightly an expression holds together: brackets go around what is looser than its context."""
+"""Precedence of operators: brackets go around an expression whose operator has a lower one than its context."""
 _MATH = MathTextParser("path")
 
 
@@ -100,9 +100,9 @@ def _expanded(problem: Problem, name: str) -> str:
     """A SymPy statement by its expanded residual, with the jets u_xx as symbols."""
     expression, words = problem.expressions[name], problem.vocabulary
     names = {}
-    for own, jet in expression.symbols.items():
-        letters = "".join(symbol(one) * order for one, order in zip(words.coordinates, jet.index, strict=True))
-        names[own] = sympy.Symbol(symbol(jet.field) + (f"_{{{letters}}}" if letters else ""))
+    for jet_symbol, jet in expression.symbols.items():
+        letters = "".join(symbol(axis) * order for axis, order in zip(words.coordinates, jet.index, strict=True))
+        names[jet_symbol] = sympy.Symbol(symbol(jet.field) + (f"_{{{letters}}}" if letters else ""))
     return str(sympy.latex(expression.formula.xreplace(names), fold_short_frac=False)) + " = 0"
 
 
@@ -110,7 +110,7 @@ def _expanded(problem: Problem, name: str) -> str:
 
 
 def _write(node: Node, words: Vocabulary) -> tuple[str, int]:
-    """TeX, and how tightly it holds together."""
+    """TeX, and the precedence of its outermost operator."""
     match node:
         case Number(text=text):
             written = _number(text)
@@ -132,9 +132,9 @@ def _write(node: Node, words: Vocabulary) -> tuple[str, int]:
 
 
 def _within(node: Node, words: Vocabulary, least: int) -> str:
-    """A part of something: in brackets where it is looser than that."""
-    text, tightness = _write(node, words)
-    return text if tightness >= least else rf"\left({text}\right)"
+    """An operand, in brackets where its precedence is below ``least``."""
+    text, precedence = _write(node, words)
+    return text if precedence >= least else rf"\left({text}\right)"
 
 
 def _number(text: str) -> str:
@@ -183,25 +183,25 @@ def _exponent(node: Node, words: Vocabulary) -> str:
 def _call(node: Call, words: Vocabulary) -> tuple[str, int]:
     arguments = node.arguments
     match node.name, arguments:
-        case "sqrt", (one,):
-            return rf"\sqrt{{{_write(one, words)[0]}}}", _ATOM
-        case "abs", (one,):
-            return rf"\left|{_write(one, words)[0]}\right|", _ATOM
-        case "laplace", (one,):
-            return rf"\Delta {_within(one, words, _ATOM)}", _PRODUCT
-        case "grad", (one,):
-            return rf"\nabla {_within(one, words, _ATOM)}", _PRODUCT
-        case "div", (one,):
-            return rf"\nabla \cdot {_within(one, words, _ATOM)}", _PRODUCT
-        case "dn", (one,):
-            return rf"\partial_{{n}} {_within(one, words, _ATOM)}", _PRODUCT
-        case "dot", (one, other):
-            return rf"{_within(one, words, _POWER)} \cdot {_within(other, words, _POWER)}", _PRODUCT
-        case "d", (one, *axes):
-            return rf"\partial_{{{_directions(axes)}}} {_within(one, words, _ATOM)}", _PRODUCT
-        case "integral", (one, Name(text=variable), lower, upper):
+        case "sqrt", (argument,):
+            return rf"\sqrt{{{_write(argument, words)[0]}}}", _ATOM
+        case "abs", (argument,):
+            return rf"\left|{_write(argument, words)[0]}\right|", _ATOM
+        case "laplace", (argument,):
+            return rf"\Delta {_within(argument, words, _ATOM)}", _PRODUCT
+        case "grad", (argument,):
+            return rf"\nabla {_within(argument, words, _ATOM)}", _PRODUCT
+        case "div", (argument,):
+            return rf"\nabla \cdot {_within(argument, words, _ATOM)}", _PRODUCT
+        case "dn", (argument,):
+            return rf"\partial_{{n}} {_within(argument, words, _ATOM)}", _PRODUCT
+        case "dot", (argument, other):
+            return rf"{_within(argument, words, _POWER)} \cdot {_within(other, words, _POWER)}", _PRODUCT
+        case "d", (argument, *axes):
+            return rf"\partial_{{{_directions(axes)}}} {_within(argument, words, _ATOM)}", _PRODUCT
+        case "integral", (argument, Name(text=variable), lower, upper):
             ends = rf"_{{{_write(lower, words)[0]}}}^{{{_write(upper, words)[0]}}}"
-            return rf"\int{ends} {_within(one, words, _PRODUCT)}\, d{symbol(variable)}", _PRODUCT
+            return rf"\int{ends} {_within(argument, words, _PRODUCT)}\, d{symbol(variable)}", _PRODUCT
         case "where", (condition, then, other):
             known = [_write(part, words)[0] for part in (then, condition, other)]
             return rf"\left[{known[0]}\ \mathrm{{if}}\ {known[1]},\ \mathrm{{else}}\ {known[2]}\right]", _ATOM

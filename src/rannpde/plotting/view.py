@@ -31,16 +31,16 @@ SYMBOL_FONT_SIZE = 11
 BOTH_SIGNS = 0.1
 """The smaller extreme over the larger from which values count as being of both signs: less is an undershoot."""
 CUTS = (0.5, 0.25, 0.75, 0.35, 0.65, 0.42, 0.58)
-"""Where a coordinate that is not shown may be cut, as shares of its length: the first, unless it shows little."""
+"""Where a coordinate that is not shown may be cut, as shares of its length: the first unless values are small there."""
 LEAST_SECTION_SIZE = 0.2
-"""Mean size of a function in a cut, over that in the best of them, below which the cut shows little."""
+"""Mean size of a function in a cut, over the largest of all cuts, below which another cut is taken."""
 CUT_POINTS = 512
-"""Points at which a cut is judged."""
+"""Points at which the size of a function in a cut is measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What one picture shows: a number at points (M, n), in colours, and arrows (M, d) or streamlines over it.
+    """The contents of one picture: a number at points (M, n), in colours, and arrows (M, d) or streamlines over it.
 
     Without a colour map of its own, values of both signs are white at zero (see ``scale``).
     """
@@ -156,7 +156,7 @@ class View:
         axes.set(xlim=_widened(self.across, bool(self.loops)), ylim=_widened(self.up, bool(self.loops)))
 
     def _arrows(self, axes: Axes, function: Callable[[Array], Array], streams: bool, least: float) -> None:
-        """None where nothing is faster than ``least``: what is at rest has no direction."""
+        """Draw arrows or streamlines, unless no speed is above ``least``: what is at rest has no direction."""
         first = self.domain.dim - (self.domain.space.dim if isinstance(self.domain, SpaceTime) else self.domain.dim)
         velocities = np.full((len(self.points), 2), np.nan)
         velocities[self.inside] = function(self.points[self.inside])[:, [axis - first for axis in self.plane]]
@@ -181,15 +181,17 @@ def last_time(solution: Solution) -> float | None:
     return None if known is None else float(known)
 
 
-def telling(domain: Domain, function: Callable[[Array], Array], rest: Sequence[int]) -> dict[int, float]:
-    """Where to cut the coordinates ``rest`` that a picture does not show: in the middle, unless the function, values
-    (M, fields) at points (M, n), hardly differs from zero there, as sin 2πz in the middle of a unit box.
+def informative_cut(domain: Domain, function: Callable[[Array], Array], rest: Sequence[int]) -> dict[int, float]:
+    """Positions at which the coordinates ``rest``, which a picture does not show, are cut.
+
+    They are cut in the middle, unless the function, with values (M, fields) at points (M, n), is nearly zero there, as
+    sin 2πz is in the middle of a unit box.
 
     >>> from rannpde.domains.domain import Box
     >>> cube = Box(x=(0, 1), y=(0, 1), z=(0, 1))
-    >>> telling(cube, lambda points: np.cos(points[:, 2:]), [2])
+    >>> informative_cut(cube, lambda points: np.cos(points[:, 2:]), [2])
     {2: 0.5}
-    >>> telling(cube, lambda points: np.sin(2 * np.pi * points[:, 2:]), [2])
+    >>> informative_cut(cube, lambda points: np.sin(2 * np.pi * points[:, 2:]), [2])
     {2: 0.25}
     """
     points = domain.sample(CUT_POINTS, rng=0)
@@ -215,7 +217,7 @@ def _lifted(middle: Array, plane: tuple[int, int], flat: Array) -> Array:
 
 @dataclass(frozen=True)
 class Scale:
-    """What the colours of a panel mean: a map of matplotlib from the least value to the most."""
+    """The scale of colours of a panel: a colour map of matplotlib from the least to the largest value."""
 
     colours: str
     least: float
@@ -223,9 +225,9 @@ class Scale:
 
 
 def scale_of(values: Array, panel: Panel) -> Scale:
-    """The values that are known, from the least to the largest; those of both signs around zero.
+    """The scale from the least to the largest finite value; symmetric about zero where values have both signs.
 
-    Logarithms drop to nothing at zeros, which say little.
+    The scale of a logarithm begins at its first percentile, since it tends to minus infinity at zeros.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

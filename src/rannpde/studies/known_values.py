@@ -1,4 +1,4 @@
-"""Nonlinear equations in R^d whose value at the origin is known in every dimension: what paths are judged by."""
+"""Nonlinear equations in R^d whose value at the origin is known in every dimension: reference values for paths."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ControlValue(KnownValue):
 
     @property
     def reference(self) -> float:
-        """By quadrature against the law of χ².
+        """The value by quadrature against the law of χ².
 
         >>> round(ControlValue(100).reference, 12)
         4.590161724605

@@ -31,7 +31,7 @@ TERMINAL_COLUMNS = ("study", "curve", "slope", "95 % interval", "straight from",
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was left in the folder, and what went wrong (name of the cell, reason)."""
+    """The files of a finished reproduction, and its failures (name of the cell, reason)."""
 
     page: Path
     records: Path

@@ -1,4 +1,4 @@
-"""What is fitted: functions of (t, x) with the points at which they are learnt and tested.
+"""Targets of fits: functions of (t, x) with the points at which they are learnt and tested.
 
 A target is a frozen dataclass of plain numbers and texts, so that a study can be written down, hashed and sent to
 another process. Everything drawn comes from the generator that is passed in.

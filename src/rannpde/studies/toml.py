@@ -166,7 +166,7 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: Iterable[str]) 
 
 
 def _refuse_strange(where: str, value: Any) -> None:
-    """Only tables, lists, texts, truth values and numbers of ordinary size go further."""
+    """Refuse all but tables, lists, texts, truth values and numbers of ordinary size."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             _refuse_strange(f"{where}.{key[:80]}".lstrip("."), item)

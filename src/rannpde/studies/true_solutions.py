@@ -1,4 +1,4 @@
-"""Targets that solve their equations, smooth on their boxes: what the corollaries are about.
+"""Targets that solve their equations, smooth on their boxes, as the corollaries assume.
 
 Each knows its equations, its true solution with derivatives, and the ridgelet targets of its fields, which equal the
 solution on the domain and are cut off smoothly within a margin where it is still known.
@@ -125,8 +125,8 @@ class SmoothBarenblatt(TrueSolution):
 
 @dataclass(frozen=True)
 class FlowSolution(TrueSolution):
-    """(ρ, u) of the Navier–Stokes equations in Eulerian form on (0, 1/2) × (0, 1); pressureless with constant
-    viscosity, as in Corollary NS, unless told otherwise."""
+    """(ρ, u) of the Navier–Stokes equations in Eulerian form on (0, 1/2) × (0, 1); by default without pressure and
+    with constant viscosity, as in Corollary NS."""
 
     viscosity: float = 1.0
     gamma: float = 0.0
@@ -175,12 +175,12 @@ class WaveSolution(FlowSolution):
 
     @property
     def exact(self) -> EulerianWave:
-        return _kept(EulerianWave(self.viscosity, self.gamma, self.alpha))
+        return _shared(EulerianWave(self.viscosity, self.gamma, self.alpha))
 
 
 @dataclass(frozen=True)
 class PeriodicSolution(FlowSolution):
-    """A flow on the circle, computed."""
+    """A periodic flow, computed numerically."""
 
     viscosity: float = 0.2
 
@@ -190,10 +190,10 @@ class PeriodicSolution(FlowSolution):
 
     @property
     def exact(self) -> PeriodicFlow:
-        return _kept(PeriodicFlow(self.viscosity, self.gamma, self.alpha, times=(-0.4, 0.9), modes=32, degree=32))
+        return _shared(PeriodicFlow(self.viscosity, self.gamma, self.alpha, times=(-0.4, 0.9), modes=32, degree=32))
 
 
 @lru_cache(maxsize=8)
-def _kept(flow: Any) -> Any:
+def _shared(flow: Any) -> Any:
     """The first of all equal flows, so that a process computes each once."""
     return flow

@@ -21,7 +21,7 @@ from rannpde.theory.extension import Reflection, smooth_step
 from rannpde.theory.fourier_target import GRID_DIMENSIONS, FourierTarget
 
 CHEBYSHEV_DEGREE = 200
-"""Degree of the polynomial whose coefficients tell a smooth cut-off from one with a kink (1/degree² for a kink)."""
+"""Degree of the polynomial whose coefficients show whether a cut-off is smooth or has a kink (1/degree² for a kink)."""
 SMOOTH_TAIL = 1e-8
 """Chebyshev coefficients of a smooth cut-off fall below this share of the largest by degree 200 (measured: 1e-13)."""
 

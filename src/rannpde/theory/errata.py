@@ -1,4 +1,4 @@
-"""Numbers behind the errata that no bound of the other modules holds: what the paper prints, and what is true.
+"""Numbers behind the errata that are in no other module: those that the paper prints, and the true ones.
 
 Every function has its test and its paragraph in docs/theory.md.
 """
@@ -54,7 +54,7 @@ def modal_norm(regularity: float, time_order: float, space_order: float, *, mode
     """‖∂_t^p ∂_x^q u‖²_{L²(start, 1)} of u = Σ_n a_n e^(-n² t) cos nx with a_n = n^(-k-1/2) log(n+1)^-1, u_0 ∈ H^k.
 
     The linearisation of the porous medium and of the momentum equation about a constant: each ∂_t is n². Sums over more
-    and more modes tell whether initial data in H^k are enough for a norm down to t = 0.
+    and more modes show whether initial data in H^k are enough for a norm down to t = 0.
     """
     n = np.arange(1, positive_integer("modes", modes) + 1, dtype=float)
     squares = n ** (-2 * regularity - 1) / np.log(n + 1) ** 2 * n ** (4 * time_order + 2 * space_order)

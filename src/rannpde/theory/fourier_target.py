@@ -99,7 +99,7 @@ class FourierTarget:
         return self.derivative(points, None)
 
     def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
-        """By a sum over a grid of frequencies (NUFFT), in at most 3 dimensions and with a finite bandwidth."""
+        """The derivative by a sum over a grid of frequencies (NUFFT), in up to 3 dimensions with a finite bandwidth."""
         points, index = finite_points("points", points, self.dim), multi_index(derivative, self.dim)
         frequencies, values, step = self._grid
         powers = [(1j * xi) ** power for xi, power in zip(frequencies, index, strict=True)]

@@ -1,6 +1,6 @@
 """The ridgelet function ψ: a derivative of the normal density, normalised so that K_{ψ,σ} = 1 (Proposition 1).
 
-With g(x) = e^(-x²/2)/√(2π) and a whole number k, the *order* of ψ,
+With g(x) = e^(-x²/2)/√(2π) and an integer k > 0, the *order* of ψ,
 
     ψ = a g^(k),        ψ̂(ω) = a (iω)^k e^(-ω²/2),
 
@@ -194,5 +194,5 @@ def admissible(activation: str | Activation, dim: int, order: int | None = None)
 
 
 def with_parity(activation: str | Activation, order: int) -> int:
-    """The least whole number ≥ order of the parity that the activation needs."""
+    """The least integer ≥ order of the parity that the activation needs."""
     return order + (order - parity(activation)) % 2

@@ -67,7 +67,7 @@ class RidgeletTarget(Protocol):
 class GaussianMixture:
     """u(z) = Σ_i c_i Π_l y_il^(α_il) e^(-y_il²/2) with y_il = (z_l - centre_il) / width_il: everything in closed form.
 
-    coefficients (m,), centres, widths (m, n) and powers (m, n), the whole numbers α.
+    coefficients (m,), centres, widths (m, n) and powers (m, n), the integers α ≥ 0.
 
     >>> u = GaussianMixture.gaussian(dim=2)
     >>> float(u(np.zeros((1, 2)))[0]), round(u.squared_norm(0, 0) / np.pi, 12)
@@ -167,7 +167,7 @@ class GaussianMixture:
         return total
 
     def squared_norm(self, p: float, q: float) -> float:
-        """Exact for whole p and q; between them Hölder's inequality in p and q, some percent above."""
+        """Exact for integer p and q; between them an upper bound by Hölder's inequality, a few percent larger."""
         require(p >= 0 and q >= 0, "p, q", (p, q), "≥ 0")
         (p0, p1, s), (q0, q1, t) = _bracket(p), _bracket(q)
         corners = [((1 - s) * (1 - t), p0, q0), (s * (1 - t), p1, q0), ((1 - s) * t, p0, q1), (s * t, p1, q1)]

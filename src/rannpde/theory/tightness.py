@@ -1,4 +1,4 @@
-"""How tight the bounds are, and which width is needed: measured errors beside the exact variance and the bounds."""
+"""How tight the bounds are, and which width an error requires: measured errors, the exact variance, and the bounds."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from rannpde.domains.roots import bisected
 from rannpde.errors import InputError
 
 PROBE = 1e-7
-"""Step off a curve, relative to the size of the set, that tells inside from outside: gaps must be wider."""
+"""Distance from a curve, relative to the size of the set, at which both sides are tested: gaps must be wider."""
 JOINED = 1e-9
-"""Distance, relative to the size, at which two ends of arcs are one corner: roots are known to about 1e-15."""
+"""Distance, relative to the size, up to which two ends of arcs are one corner: roots are known to about 1e-15."""
 SMOOTH_JOIN_ANGLE = 1e-6
 """Angle, in radians, up to which two arcs continue each other."""
 
@@ -81,7 +81,7 @@ class Planar(Clipped):
 
     @cached_property
     def _cut(self) -> tuple[list[LabelledArcs], Array]:
-        """What bounds the set, and points where two curves touch."""
+        """The arcs that bound the set, and the points where two curves touch."""
         ends = [np.concatenate([np.empty((0, 2)), *map(_ends, charts)]) for charts in self._charts]
         bounding, touching = [], [np.empty((0, 2))]
         for number, charts in enumerate(self._charts):
@@ -143,7 +143,7 @@ class Planar(Clipped):
 
     @cached_property
     def area(self) -> float:
-        """By Green's theorem, with Gauss rules along the arcs that are doubled until they agree."""
+        """The area, by Green's theorem with Gauss rules along the arcs, which are doubled until they agree."""
         before, panels = self._sums(1)[0], 2
         while True:
             value, scale = self._sums(panels)
@@ -216,7 +216,7 @@ class Planar(Clipped):
 
 
 def touching_message(point: Array) -> str:
-    """What shapes are told that touch there."""
+    """The error message for shapes that touch at a point."""
     return f"the shapes touch in a point, {_shown(point)}; move them apart, or let them overlap"
 
 

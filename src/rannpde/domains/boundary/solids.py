@@ -190,7 +190,7 @@ class Clipped(ABC):
 
     @classmethod
     def of(cls, tree: Tree) -> Self:
-        """Within the bounds of the tree and a little beyond."""
+        """The boundary of a tree within its bounds and a margin."""
         return cls(tree, padded(tree_bounds(tree)))
 
     @property

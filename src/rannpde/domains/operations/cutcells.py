@@ -1,4 +1,4 @@
-"""What a domain in the plane leaves of boxes: rules for integrals over cut cells, their faces and their boundary.
+"""Cut cells in the plane, the parts of boxes in a domain: rules for integrals over them, their faces and boundary.
 
 The boundary stays what it is, arcs of circles, ellipses, segments, formulas. Arcs along which both coordinates are
 monotone are split where they cross the sides of boxes; rules are in ``cutrules``.
@@ -116,7 +116,7 @@ class BoxClipper:
         rules: bool = True,
         digits: int = ALL_DIGITS,
     ) -> ClippedBoxes:
-        """Boxes (L, 2, 2) that tile the bounding box; ``locate`` tells the box of points.
+        """Boxes (L, 2, 2) that tile the bounding box; ``locate`` gives the box of points.
 
         count : Gauss nodes along pieces of the boundary and of the heights of strips; across : nodes of lines, or as
             many;

@@ -1,4 +1,4 @@
-"""Rules for integrals over what a domain in the plane leaves of boxes, by strips.
+"""Rules for integrals over cut cells, the parts of boxes in a domain of the plane, by strips.
 
 A cell is cut into strips at the heights of the ends of the pieces of the boundary in it. Within a strip every line
 across meets the same pieces, so that its intervals inside have smooth ends, but for roots at and near horizontal
@@ -36,7 +36,7 @@ ALL_DIGITS = 13
 
 
 class PlanarSet(Protocol):
-    """A set in the plane, made of solids, that tells inside, where its level is negative, from outside."""
+    """A set in the plane, made of solids, with a level that is negative inside."""
 
     @property
     def tree(self) -> Tree: ...

@@ -127,7 +127,7 @@ def _pulled(wall: Pulled) -> Tree:
 
 
 def _marked(tree: Tree, leaves: Any) -> Tree:
-    """The tree with the very leaves of the list, which tell equal solids apart."""
+    """The tree with the very leaves of the list, by whose identity equal solids are distinguished."""
     if isinstance(tree, Leaf):
         leaf: Leaf = next(leaves)
         return leaf

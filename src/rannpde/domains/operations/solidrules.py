@@ -1,4 +1,4 @@
-"""What a solid in space leaves of boxes: rules for integrals over cut cells, over their flat sides and their surface.
+"""Cut cells in space, the parts of boxes in a solid: rules for integrals over them, their flat sides and surface.
 
 A smooth wall is a graph over two of the coordinates wherever its slope along the third does not vanish, and so are the
 curves in which it meets the sides of a box. Boxes are halved until this holds; then lines along the third coordinate
@@ -50,7 +50,7 @@ class SurfacePieces:
 
 @dataclass(frozen=True, eq=False)
 class ClippedBox:
-    """What is left of a box: points (Q, 3) and weights (Q,) of pieces with n³ nodes each, and the walls around it.
+    """The part of a box in a domain: points (Q, 3) and weights (Q,) of pieces with n³ nodes each, and its walls.
 
     whole : whether nothing was cut away
     """
@@ -133,7 +133,7 @@ class SolidClipper:
         return max(angles)
 
     def clip(self, box: Array, count: int) -> ClippedBox:
-        """What the domain leaves of a box (3, 2) with ``count`` Gauss nodes along each direction of its pieces."""
+        """The part of a box (3, 2) in the domain, with ``count`` Gauss nodes along each direction of its pieces."""
         pieces, surfaces, whole = [], [], True
         for part in self._monotone(box, (0, 1, 2)):
             for volume, surface, complete in self._columns(*part, count):

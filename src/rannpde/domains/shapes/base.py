@@ -1,4 +1,4 @@
-"""What every domain is: a bounded set with named coordinates and named sides, which can be combined and moved."""
+"""The base of all domains: bounded sets with named coordinates and named sides, which can be combined and moved."""
 
 from __future__ import annotations
 

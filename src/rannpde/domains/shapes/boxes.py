@@ -191,7 +191,7 @@ class Ball(Domain, ProductRegion, Solid):
 
     @property
     def slack(self) -> float:
-        """How far rounding may carry a point of the ball off it."""
+        """The distance from the ball up to which a point counts as inside, because of rounding."""
         return CONTAINS_SLACK * self.dim * (self.radius + max(abs(value) for value in self.centre))
 
     @property

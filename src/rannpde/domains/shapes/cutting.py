@@ -68,9 +68,9 @@ class Cut(Domain):
         return spatial
 
     def _volume_of_a_ball_inside(self) -> float:
-        """That of the ball around the deepest point of a grid: levels change as fast as the distance times a rate.
+        """The volume of a ball inside, around the deepest point of a grid: levels change at most at their rate.
 
-        0 where it is too small to tell that the set is not empty.
+        0 where it is too small to be distinguished from an empty set.
         """
         axes = [np.linspace(lower, upper, round(EDGE_SEARCH_POINTS ** (1 / 3))) for lower, upper in self._clip]
         deepest = -float(tree_level(self.tree, combinations(axes)).min())

@@ -1,4 +1,4 @@
-"""What an adaptive loop gives back, and how its iterations are reported and stored in files."""
+"""The result of an adaptive loop, and how its iterations are reported and stored in files."""
 
 from __future__ import annotations
 

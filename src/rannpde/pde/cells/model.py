@@ -56,9 +56,9 @@ class CurrentUnknowns:
 
 
 class CellsModel:
-    """On the cells of a solution: its tree, with newly sampled functions.
+    """A forward model on the mesh of a stationary solution: its tree, with newly sampled basis functions.
 
-    tuning, weights : those of the method that the solution comes from
+    start : the solution; tuning, weights : those of the method that computed it
     """
 
     def __init__(
@@ -85,19 +85,19 @@ class CellsModel:
         return None
 
     def respond(self, vector: Array) -> Response:
-        """Newton's method from the last solution, or from an integrator's; its last step gives the sensitivities.
+        """Solve by Newton's method from the last solution, or that of an ODE solver; its last step gives sensitivities.
 
-        Where it does not converge, because the unknowns are too far from the last ones, the evaluation fails: NaN.
+        Where it does not converge, because the unknowns are too far from the last ones, all values are NaN.
         """
         weights = self._solve(vector, NEWTON_ROUNDING)
         if weights is None:
             return Response(FailedEvaluation(self.fields * (1 + self.current.count)), self.fields)
         self.start, self.last = weights[0], (np.array(vector), weights)
-        together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in weights), strict=True))
-        return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
+        stacked = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in weights), strict=True))
+        return Response(cell_network(self.system.mesh, Weights(stacked, ())), self.fields)
 
     def solution(self, vector: Array) -> State:
-        """The solution to a few digits, from the last one with sensitivities, which stays as it is."""
+        """The solution to a few digits; Newton's method starts from the last one with sensitivities, which is kept."""
         weights = self._solve(vector, NEWTON_CONVERGED)
         return FailedEvaluation(self.fields) if weights is None else cell_network(self.system.mesh, weights[0])
 
@@ -149,17 +149,17 @@ class CellsModel:
 def _linear_in_fields(problem: Problem) -> bool:
     for term in problem.terms:
         expression = term.expression
-        own = {symbol for symbol, jet in expression.symbols.items() if jet.field in problem.fields}
+        field_symbols = {symbol for symbol, jet in expression.symbols.items() if jet.field in problem.fields}
         slopes = [p for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.field in problem.fields]
-        if any(slope.free_symbols & own for slope in slopes):
+        if any(slope.free_symbols & field_symbols for slope in slopes):
             return False
     return True
 
 
 class CellsTimeModel:
-    """On the cells in space of a time integration, with newly sampled functions; unknown numbers only.
+    """A forward model on the mesh in space of a time integration, with newly sampled basis functions.
 
-    Sensitivities are differences to the solutions at neighbouring numbers, along the same steps.
+    The unknowns are numbers. Sensitivities are finite differences between solutions that take the same time steps.
     """
 
     def __init__(
@@ -186,22 +186,23 @@ class CellsTimeModel:
 
     def respond(self, vector: Array) -> Response:
         """One integration, and a neighbouring one for each number; NaN where it does not reach the end."""
-        near = []
+        neighbours = []
         for part in self.unknowns.slices.values():
             k, change = part.start, np.zeros(len(vector))
             change[k] = DIFFERENCE_STEP * (abs(vector[k]) or abs(self.unknowns.guess[k]) or 1.0)
             change[k] *= 1.0 if vector[k] + change[k] <= self.unknowns.limits[1][k] else -1.0
-            near.append((self.problem.at(self.unknowns.values(vector + change)), float(change[k])))
-        return Response(self._integrated(vector, near), len(self.problem.fields))
+            neighbours.append((self.problem.at(self.unknowns.values(vector + change)), float(change[k])))
+        return Response(self._integrated(vector, neighbours), len(self.problem.fields))
 
     def solution(self, vector: Array) -> State:
         """The solution by one integration."""
         return self._integrated(vector, [])
 
-    def _integrated(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
-        """An integration with its neighbours: outputs are the fields, then their derivatives by each number."""
-        forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
+    def _integrated(self, vector: Array, neighbours: list[tuple[Problem, float]]) -> State:
+        """Integrate the problem and its neighbours: outputs are the fields, then their derivatives by each number."""
+        forward = self.problem.at(self.unknowns.values(vector))
+        outputs = len(self.problem.fields) * (1 + len(neighbours))
         integration = CellIntegration(forward, self.tol, self.monitor, self.tuning, self.weights)
-        network = integration.with_sensitivities(self.mesh, self.sizes, self.seed, near)
-        whole = len(network.orders) == outputs and network.times[-1] >= network.end * (1 - 1e-9)
-        return network if whole else FailedEvaluation(outputs)
+        network = integration.with_sensitivities(self.mesh, self.sizes, self.seed, neighbours)
+        complete = len(network.orders) == outputs and network.times[-1] >= network.end * (1 - 1e-9)
+        return network if complete else FailedEvaluation(outputs)

@@ -36,9 +36,9 @@ DISTANCE_BLOCK = 10**6
 class CellNetwork:
     """Fields on the leaves of a tree.
 
-    features : the hidden layer on [-1, 1]^n, to which the box of every cell is mapped boxes (C, n, 2), coefficients (C,
-        columns, fields) : of the cells
-    homes (leaves,) : the cell that is evaluated in each leaf; interfaces : along which leaves are divided
+    features : the hidden layer on [-1, 1]^n, to which the box of every cell is mapped
+    boxes (C, n, 2), coefficients (C, columns, fields) : of the cells
+    homes (leaves,) : the cell that is evaluated in each leaf; interfaces : those that divide leaves
     """
 
     tree: CellNode
@@ -66,11 +66,11 @@ class CellNetwork:
 
     @cached_property
     def empty(self) -> Array:
-        """Mask of the leaves without a cell of their own."""
+        """Mask (leaves,) of the leaves without a cell, whose points belong to the nearest cell."""
         leaves = np.array([leaf.bounds for leaf in self.tree.leaves])
         slack = 1e-12 * self.tree.lengths
-        own_boxes = self.boxes[self.homes]
-        outside = (own_boxes[:, :, 0] < leaves[:, :, 0] - slack) | (own_boxes[:, :, 1] > leaves[:, :, 1] + slack)
+        home_boxes = self.boxes[self.homes]
+        outside = (home_boxes[:, :, 0] < leaves[:, :, 0] - slack) | (home_boxes[:, :, 1] > leaves[:, :, 1] + slack)
         return np.asarray(outside.any(axis=1))
 
     def cells_at(self, points: Array) -> Array:
@@ -81,10 +81,10 @@ class CellNetwork:
         """
         leaves = self.tree.locate(points)
         numbers = self.homes[leaves]
-        lost = np.flatnonzero(self.empty[leaves])
-        for some in np.array_split(lost, len(lost) * len(self.boxes) // DISTANCE_BLOCK + 1):
-            away = np.maximum(self.boxes[:, :, 0] - points[some, None], points[some, None] - self.boxes[:, :, 1])
-            numbers[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
+        outside = np.flatnonzero(self.empty[leaves])
+        for rows in np.array_split(outside, len(outside) * len(self.boxes) // DISTANCE_BLOCK + 1):
+            away = np.maximum(self.boxes[:, :, 0] - points[rows, None], points[rows, None] - self.boxes[:, :, 1])
+            numbers[rows] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
         return numbers
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
@@ -107,7 +107,7 @@ class CellNetwork:
             for index in indices:
                 scales = np.prod(half ** -np.array(index, dtype=float), axis=1)
                 weights = self._derivative_weights(cells, index)
-                blocks = [scale * (part @ own) for part, own, scale in zip(parts, weights, scales, strict=True)]
+                blocks = [scale * (part @ w) for part, w, scale in zip(parts, weights, scales, strict=True)]
                 values[index][rows] = np.concatenate(blocks)
         return values
 
@@ -122,7 +122,7 @@ class CellNetwork:
         if self.interfaces:
             reject("solution", "divided along interfaces", "one on boxes", "a formula decides which side a point is on")
         lower, upper = np.moveaxis(self.boxes, 2, 0)
-        coefficients = np.array([full_coefficients(self.features, own) for own in self.coefficients])
+        coefficients = np.array([full_coefficients(self.features, coefficients) for coefficients in self.coefficients])
         return PlainFunction(
             "fourier", single, boxes=self.boxes, centre=0.5 * (lower + upper), halfwidth=0.5 * (upper - lower),
             layer=np.zeros(len(lower)), weights=self.features.weights[None], biases=self.features.phases[None],
@@ -133,13 +133,13 @@ class CellNetwork:
         """Return header and arrays for a file."""
         layer, parts = pack_features(self.features)
         axes, positions = packed_tree(self.tree, self.interfaces)
-        own = {"bounds": self.tree.bounds, "axes": axes, "places": positions, "homes": self.homes.astype(float)}
-        own |= {"boxes": self.boxes, "coefficients": self.coefficients}
+        arrays = {"bounds": self.tree.bounds, "axes": axes, "places": positions, "homes": self.homes.astype(float)}
+        arrays |= {"boxes": self.boxes, "coefficients": self.coefficients}
         header: dict[str, Any] = {"function": "cells", "layer": layer}
         if self.interfaces:
-            header["interfaces"] = [str(one.formula) for one in self.interfaces]
+            header["interfaces"] = [str(interface.formula) for interface in self.interfaces]
             header["coordinates"] = [symbol.name for symbol in self.interfaces[0].symbols]
-        return header, {f"layer.{k}": v for k, v in parts.items()} | own
+        return header, {f"layer.{k}": v for k, v in parts.items()} | arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +208,10 @@ def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
 
 @dataclass(frozen=True, eq=False)
 class DiscreteSolution:
-    """The result of one solve: function, weights, status, and residuals per leaf, of equations (C,) and conditions (C,
-    n)."""
+    """The result of one solve on a mesh: function, weights, status, and residuals of each leaf.
+
+    equation_residuals (C,), condition_residuals (C, n) : of the leaves; losses : mean squared residual of each term
+    """
 
     network: CellNetwork | CellTrajectory
     mesh: Mesh

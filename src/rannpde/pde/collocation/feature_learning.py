@@ -109,11 +109,11 @@ class FeatureLearner:
         scaled = (points - self._centre) / self._halfwidth
         parts = []
         for field, width in enumerate(widths):
-            own = slopes[:, field]
-            basis = active_subspace(own) if law.kind == "subspace" else aligned(own, scaled, exponents)
+            of_field = slopes[:, field]
+            basis = active_subspace(of_field) if law.kind == "subspace" else aligned(of_field, scaled, exponents)
             weights = law.scale * basis @ rng.standard_normal((basis.shape[1], width))
             free = round(law.free * width)
-            if free:  # ridges of random direction represent what the structure does not
+            if free:  # ridges of random direction represent the rest of the solution
                 weights[:, :free] = 0.0
                 weights[:dim, :free], _ = FewCoordinates((law.scale,) * dim).sample(free, dim, rng=rng)
             parts.append(weights)

@@ -24,7 +24,7 @@ NonRidgeLayer = PolynomialFeatures | ProductFeatures
 SubdomainLayer = Features | NonRidgeLayer
 
 ONE = np.ones(())
-"""The coefficient of a column that is taken as it is."""
+"""The factor 1, for a derivative that is not multiplied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class FeatureJets:
     _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def _curved(self) -> PolynomialJets | ProductJets | None:
+    def _non_ridge_jets(self) -> PolynomialJets | ProductJets | None:
         return self.features.at(self.points) if isinstance(self.features, NonRidgeLayer) else None
 
     @property
@@ -52,8 +52,8 @@ class FeatureJets:
 
     def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
         """Return Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
-        if self._curved is not None:
-            return self._curved.combine(indices, partials)
+        if self._non_ridge_jets is not None:
+            return self._non_ridge_jets.combine(indices, partials)
         features = self.features
         assert not isinstance(features, NonRidgeLayer)
         total: Array | None = None

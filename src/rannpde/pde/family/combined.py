@@ -1,4 +1,4 @@
-"""A linear combination of solutions, which is what an interpolation in parameters is at one value of them."""
+"""A linear combination of solutions: the interpolation in parameters at one value of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``solve`` gives back for a problem with ranges of parameters: the solution for every value of them."""
+"""The result of ``solve`` for a problem with ranges of parameters: the solution for every value of them."""
 
 from __future__ import annotations
 

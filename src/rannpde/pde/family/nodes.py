@@ -20,7 +20,7 @@ from rannpde.arrays import Array
 Levels = tuple[int, ...]
 FIRST_NODE = 0.51
 """The first point, half way between the middle of a range and its end. Axes through the middle, or through a corner,
-may be where a function of several parameters happens not to vary, and no surplus along them tells that it varies
+may be where a function of several parameters happens not to vary, and no surplus along them shows that it varies
 elsewhere: of 0.12, 0.5, 0.8, 0.95 and 1 the second alone gave no error above the tolerance for seven functions of two
 and three parameters."""
 LEJA_GRID = 20_001

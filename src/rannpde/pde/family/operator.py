@@ -33,7 +33,7 @@ INPUT_ENERGY = SAME_SOLUTION**2
 """Share of the variance of the inputs that their coefficients may leave out: inputs that differ by less than
 SAME_SOLUTION count as the same."""
 MOST_COEFFICIENTS = 128
-"""Coefficients at most: features of more have too few examples to tell them apart."""
+"""Coefficients at most: with more, there are too few examples to distinguish features."""
 SEARCHED, SCALE_ROUNDS = 4, 3
 """Leading coefficients whose scales are searched one by one beside the common one, and sweeps of that search."""
 FACTORS = tuple(2.0**power for power in (-3, -2, -1, 1, 2, 3))
@@ -43,7 +43,7 @@ SEARCH_WIDTH, SEARCH_ROWS = 300, 3000
 RIDGES = np.logspace(-10, 0, 11)
 """Ridge parameters, relative to the mean square of the features, among which the selection examples choose."""
 SHIFTS = 32
-"""Shifts of every example on a periodic grid, at most: neighbouring ones tell nearly the same."""
+"""Shifts of every example on a periodic grid, at most: neighbouring ones are nearly equal."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,7 @@ class _NamedOutput:
 
 
 def _number(answer: Any) -> tuple[Array, float]:
-    """The value of a quantity and the bound of its error, zero where none is told."""
+    """The value of a quantity and the bound of its error, zero where none is known."""
     value = finite_array("the quantity", getattr(answer, "value", answer), tuple(range(8)))
     bound = getattr(answer, "bound", 0.0)
     bound = float(np.max(bound)) if is_real(bound) or isinstance(bound, np.ndarray) else 0.0

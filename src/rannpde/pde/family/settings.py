@@ -21,7 +21,7 @@ class FamilySettings:
     believed_decay : an indicator is at least this share of the surplus before it, and its square of that before
         this one: surpluses may be small by chance, but not three in a row
     noise_level : coefficients below this multiple of the errors of the solves are these errors, and do not decay
-    first_levels : nodes of every parameter beside the first, before decay is believed at all
+    first_levels : nodes of every parameter beside the first, before any decay of the surpluses is relied on
     judged_values : values of the parameters at which the error estimate is maximised
     table_degree : degree of the polynomials of the table of values; table_points : its points at most, per solution
     table_share : error of the table over the tolerance of the family

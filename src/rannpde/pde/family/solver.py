@@ -91,7 +91,7 @@ def _worst_residual(problem: Problem) -> WorstPoint | None:
 
 
 class Measure(Protocol):
-    """What is interpolated of a solution: values (m, columns), and their relative error."""
+    """The values (m, columns) of a solution that are interpolated over the parameters, and their relative error."""
 
     def __call__(self, solution: Solution, /) -> tuple[Array, float]: ...
 

@@ -45,9 +45,9 @@ def typical(matrix: Array) -> Array:
 
 
 def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
-    """C (p, p) of rows (N, p), those of priors included, for the unknowns that are free; and the undetermined
+    """C (p, p) of rows (N, p), those of priors included, for the unknowns that may move; and the undetermined
     directions (k, p)."""
-    if len(matrix) < matrix.shape[1]:  # so that the SVD shows every direction, those too that no row sees
+    if len(matrix) < matrix.shape[1]:  # rows of zeros, so that the SVD has also the directions that no row determines
         matrix = np.concatenate([matrix, np.zeros((matrix.shape[1] - len(matrix), matrix.shape[1]))])
     scale, chosen = typical(matrix), np.flatnonzero(moving)
     _, singular, right = np.linalg.svd(matrix[:, chosen] * scale[chosen], full_matrices=False)
@@ -61,7 +61,7 @@ def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
 
 
 def determined(slopes: Array, covariance: Array) -> float:
-    """γ = tr(J C Jᵀ)."""
+    """γ = tr(J C Jᵀ), the number of unknowns that the data determine (effective degrees of freedom)."""
     return float(np.sum((slopes @ covariance) * slopes))
 
 
@@ -101,8 +101,8 @@ class Evidence:
         self.tables = {}
         for name, basis in unknowns.bases.items():
             points = points_in_domain[:, [unknowns.coordinates.index(c) for c in unknowns.unknown[name].of]]
-            still = (0,) * points.shape[1]
-            self.tables[name] = basis.guess.derivative(points, still), basis.table(points, still)
+            order = (0,) * points.shape[1]
+            self.tables[name] = basis.guess.derivative(points, order), basis.table(points, order)
 
     def plain(self) -> dict[str, Prior]:
         """Weak priors at the start."""
@@ -112,10 +112,10 @@ class Evidence:
         """Rows (k, p) of the priors: |rows · vector|² is their penalty."""
         blocks = [np.zeros((0, self.unknowns.count))]
         for name, basis in self.unknowns.bases.items():
-            own = np.sqrt(priors[name].regularisation) * basis.seminorm(priors[name].order)
-            whole = np.zeros((len(own), self.unknowns.count))
-            whole[:, self.unknowns.slices[name]] = own
-            blocks.append(whole)
+            root = np.sqrt(priors[name].regularisation) * basis.seminorm(priors[name].order)
+            block = np.zeros((len(root), self.unknowns.count))
+            block[:, self.unknowns.slices[name]] = root
+            blocks.append(block)
         return np.concatenate(blocks)
 
     def with_prior(self, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
@@ -130,19 +130,19 @@ class Evidence:
         """Noise and priors of the largest evidence for the given linearisation, and the rows with that noise."""
         if not (any(noise.estimated) or priors):
             return noise, priors, rows
-        everything = np.ones(self.unknowns.count, dtype=bool)
-        small, first, begin, chosen = _reduced(rows), noise, dict(priors), dict(priors)
+        moving = np.ones(self.unknowns.count, dtype=bool)
+        reduced, first, begin, chosen = _reduced(rows), noise, dict(priors), dict(priors)
         for _ in range(MOST_HYPER_ITERATIONS):
             factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-            now, before = small.scaled(factors), dict(chosen)
+            rescaled, before = reduced.scaled(factors), dict(chosen)
             for name in chosen:
-                chosen[name] = self._prior(name, vector, now, chosen, begin[name])
-            right, matrix = self.with_prior(vector, now, chosen)
-            covariance, _ = posterior(matrix, everything)
+                chosen[name] = self._prior(name, vector, rescaled, chosen, begin[name])
+            right, matrix = self.with_prior(vector, rescaled, chosen)
+            covariance, _ = posterior(matrix, moving)
             change = covariance @ (matrix.T @ right)
             scales = self._scales(rows.scaled(factors).moved(change), noise, covariance)
             last, noise = noise, replace(noise, scales=_limited(scales, first.scales))
-            # relative to the standard deviation 1/√(2n) of a noise that n values tell
+            # relative to 1/√(2n), the standard deviation of a noise level that is estimated from n values
             moves = [
                 abs(new / old - 1) * np.sqrt(2 * len(values))
                 for old, new, values in zip(last.scales, noise.scales, rows.residuals, strict=True)
@@ -171,12 +171,12 @@ class Evidence:
         covariance : with the priors given. With several functions, each prior is averaged over while the others are
         fixed.
         """
-        small, total, whole = _reduced(rows), np.zeros(len(vector)), covariance.copy()
-        right, matrix = self.with_prior(vector, small, priors)
+        reduced, total_change, total_covariance = _reduced(rows), np.zeros(len(vector)), covariance.copy()
+        right, matrix = self.with_prior(vector, reduced, priors)
         single = vector + covariance @ (matrix.T @ right)
         for name in priors:
             size, tried = self._size(name, vector), []
-            for path in self._paths(name, vector, small, priors):
+            for path in self._paths(name, vector, reduced, priors):
                 grid = path.unit / np.square(prior_widths() * size)
                 tried.append((path, grid, path.evidence(grid) + self._log_prior(path, grid, size)))
             top = max(float(likely.max()) for _, _, likely in tried)
@@ -184,16 +184,16 @@ class Evidence:
             shares = np.concatenate(weights) / sum(float(w.sum()) for w in weights)
             means = np.concatenate([path.means(grid) for path, grid, _ in tried])
             mean = shares @ means
-            apart = np.sqrt(shares)[:, None] * (means - mean)
-            own = apart.T @ apart
+            deviations = np.sqrt(shares)[:, None] * (means - mean)
+            spread = deviations.T @ deviations
             for (path, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
-                own += path.covariance(grid, part)
-            total += mean - single
-            whole += own - covariance
+                spread += path.covariance(grid, part)
+            total_change += mean - single
+            total_covariance += spread - covariance
         if len(priors) > 1:  # a sum of differences may lose definiteness
-            values, vectors = np.linalg.eigh(whole)
-            whole = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        return single + total - vector, whole
+            values, vectors = np.linalg.eigh(total_covariance)
+            total_covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return single + total_change - vector, total_covariance
 
     def _size(self, name: str, vector: Array) -> float:
         """Root mean square of a function over the domain; 1 where it is still zero."""
@@ -239,10 +239,10 @@ class Evidence:
         scales = list(noise.scales)
         for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
             if noise.estimated[k]:
-                left = max(len(r) - min(determined(slope, covariance), len(r) - 1.0), 1.0)
-                factor = float(np.sqrt(np.square(r).sum() / left))
+                freedom = max(len(r) - min(determined(slope, covariance), len(r) - 1.0), 1.0)
+                factor = float(np.sqrt(np.square(r).sum() / freedom))
                 if rows.losses[k] == "huber":
-                    # the median of the absolute value of normal noise tells its standard deviation
+                    # the median of the absolute value of normal noise is a known multiple of its standard deviation
                     factor = float(np.median(np.abs(r))) / NormalDist().inv_cdf(3 / 4)
                 scales[k] *= max(factor, 1e-8)
         return scales

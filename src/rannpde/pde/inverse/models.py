@@ -1,4 +1,4 @@
-"""Models that rest on no discretisation of their own: repeated solves, memoised answers, and those of a file."""
+"""Forward models without a discretisation of their own: by repeated solves, memoised, and from a file."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ class Regression:
     ) -> None:
         self.problems, self.unknowns, self.models, self.exhausted = problems, unknowns, models, exhausted
         self.constraint_tolerance = constraint_tolerance
-        self.sets = [(k, one) for k, problem in enumerate(problems) for one in problem.measurements]
-        self.values = [one.values for _, one in self.sets] if resampled is None else list(resampled)
+        self.sets = [(k, data) for k, problem in enumerate(problems) for data in problem.measurements]
+        self.values = [data.values for _, data in self.sets] if resampled is None else list(resampled)
         self.bounded = [n for n in unknowns.bases if np.isfinite(unknowns.unknown[n].limits).any()]
         self.inside = problems[0].domain.sample(2000, rng=11)
         self.evidence = Evidence(unknowns, self.inside)
@@ -98,15 +98,15 @@ class Regression:
         """All residuals and slopes at these unknowns."""
         responses = [model.respond(vector) for model in self.models]
         residuals, slopes = [], []
-        for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            prediction, slope = predict(self.problems[k], one, self.unknowns, responses[k], vector)
+        for (k, data), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
+            prediction, slope = predict(self.problems[k], data, self.unknowns, responses[k], vector)
             spread = scale * shape
             residuals.append((values - prediction) / spread)
             slopes.append(slope / spread[:, None])
         known = [
             constraint_rows(problem, self.unknowns, vector, self.constraint_tolerance) for problem in self.problems
         ]
-        losses = tuple(one.loss for _, one in self.sets)
+        losses = tuple(data.loss for _, data in self.sets)
         return DataRows(
             tuple(residuals), tuple(slopes), np.concatenate([r for r, _ in known]),
             np.concatenate([s for _, s in known]), losses, tuple(responses),
@@ -116,8 +116,8 @@ class Regression:
         """Measured minus predicted over the noise (N,), set by set: solutions without their derivatives."""
         solutions, residuals = [model.solution(vector) for model in self.models], []
         known = lambda jet, points: self.unknowns.value(jet, points, vector)  # noqa: E731
-        for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            residuals.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
+        for (k, data), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
+            residuals.append((values - predicted(self.problems[k], data, solutions[k], known)) / (scale * shape))
         return residuals
 
     # ------------------------------------------------------------------------------------------------------ search
@@ -145,7 +145,7 @@ class Regression:
             moving &= ~fixed
         rows = self.rows(vector, noise)
         if not rows.finite and self.exhausted():
-            raise NoEvaluation("the time allowed was used up before the model answered once; allow more seconds")
+            raise NoEvaluation("the time was used up before the first evaluation of the model; allow more seconds")
         if not rows.finite:
             raise InputError("the model gives no finite prediction where the search begins; give better guesses")
         converged, step, last = False, 0, np.inf
@@ -158,22 +158,22 @@ class Regression:
             scale = self._scale(rows, matrix)
             change = self._step(vector, right, matrix, scale, damping, moving)
             size = self._size(change, vector + change, scale)
-            if not np.isfinite(size):  # the derivatives are useless here
+            if not np.isfinite(size):  # the derivatives are not finite here
                 break
-            swift = size < tol or (size < NONLINEAR_SHARE * last < np.inf and size * size / last < tol)
-            if swift or (damping <= DAMPING and np.linalg.norm(matrix @ change) < ALGEBRA_SHARE):
+            small = size < tol or (size < NONLINEAR_SHARE * last < np.inf and size * size / last < tol)
+            if small or (damping <= DAMPING and np.linalg.norm(matrix @ change) < ALGEBRA_SHARE):
                 vector, rows, converged = vector + change, rows.moved(change), True
                 break
-            ahead = self.rows(vector + change, noise)
-            after = ahead.cost() + self._prior_cost(vector + change, priors) if ahead.finite else np.inf
+            trial = self.rows(vector + change, noise)
+            after = trial.cost() + self._prior_cost(vector + change, priors) if trial.finite else np.inf
             if after <= before:
                 converged = size < ILL_POSED_RATIO * tol and before - after <= 1e-9 * before
-                vector, rows, last = vector + change, ahead, size
+                vector, rows, last = vector + change, trial, size
                 damping = max(damping / 10, LEAST_DAMPING)
             else:
                 # errors of the model of size tol may cause a rejected step of this size
                 near = size < max(ROOT_ROUNDED, ILL_POSED_RATIO * tol) or after - before < 1e-8 * before
-                converged = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
+                converged = (near and trial.finite and damping > LEAST_DAMPING) or damping > 1e12
                 damping = max(damping * 10, DAMPING)
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
@@ -206,15 +206,15 @@ class Regression:
 
     @staticmethod
     def _scale(rows: DataRows, matrix: Array) -> Array:
-        """The change of each unknown that changes data and prior by one (p,); conditions, which are much sharper, do
-        not count."""
+        """The change (p,) of each unknown that changes data and prior by one; conditions, whose weights are much
+        larger, are left out."""
         first = sum(map(len, rows.residuals))
         return typical(np.delete(matrix, slice(first, first + len(rows.constraint_residuals)), axis=0))
 
     def _size(self, change: Array, vector: Array, scale: Array) -> float:
-        """The largest change of an unknown, relative to itself or to the change that matters to the rows.
+        """The largest change of an unknown, relative to its value or to ``scale``, the change that the rows notice.
 
-        Weights of a function count together: those of rough parts are small, and their relative changes large.
+        The weights of a function are taken together, as those of its rough parts are small and change much.
         """
         shares = [0.0]
         for name in self.unknowns.numbers:

@@ -29,30 +29,30 @@ def with_sensitivities(problem: Problem, values: Mapping[str, float]) -> Problem
     slopes = {(name, field): _fresh(f"{field}by{name}", taken) for name in values for field in problem.fields}
     fields = (*problem.fields, *slopes.values())
     numbers = {sympy.Symbol(name, real=True): sympy.Float(value) for name, value in values.items()}
-    plain = Vocabulary(words.coordinates, words.time, fields, functions=words.functions)
+    all_words = Vocabulary(words.coordinates, words.time, fields, functions=words.functions)
 
     def with_tangents(statement: object) -> list[sympy.Expr]:
         source = read(statement, words).source
-        moved = []
+        tangents = []
         for name in values:
-            table = {words.field_function(f): plain.field_function(slopes[name, f]) for f in problem.fields}
-            moved.append(tangent(source, table | {sympy.Symbol(name, real=True): sympy.Integer(1)}))
-        return [one.xreplace(numbers) for one in (source, *moved)]
+            table = {words.field_function(f): all_words.field_function(slopes[name, f]) for f in problem.fields}
+            tangents.append(tangent(source, table | {sympy.Symbol(name, real=True): sympy.Integer(1)}))
+        return [formula.xreplace(numbers) for formula in (source, *tangents)]
 
     equations: dict[str, sympy.Expr] = {}
     conditions: dict[str, object] = {}
     for label, statement in problem.equations.items():
-        for name, one in zip(("", *values), with_tangents(statement), strict=True):
-            equations[f"{label} by {name}" if name else label] = one
+        for name, formula in zip(("", *values), with_tangents(statement), strict=True):
+            equations[f"{label} by {name}" if name else label] = formula
     for label, condition in problem.conditions.items():
         if isinstance(condition, On):
-            for name, one in zip(("", *values), with_tangents(condition.equation), strict=True):
-                conditions[f"{label} by {name}" if name else label] = replace(condition, equation=one)
+            for name, formula in zip(("", *values), with_tangents(condition.equation), strict=True):
+                conditions[f"{label} by {name}" if name else label] = replace(condition, equation=formula)
         elif isinstance(condition, Periodic):
-            own = None
+            periodic = None
             if condition.fields is not None:
-                own = (*condition.fields, *(slopes[n, f] for n in values for f in condition.fields))
-            conditions[label] = replace(condition, fields=own)
+                periodic = (*condition.fields, *(slopes[n, f] for n in values for f in condition.fields))
+            conditions[label] = replace(condition, fields=periodic)
         else:
             assert isinstance(condition, Data)
     with warnings.catch_warnings():

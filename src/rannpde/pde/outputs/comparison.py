@@ -54,7 +54,7 @@ class SolutionPair:
 
     @property
     def basis(self) -> str:
-        """What bounds rest on, in words."""
+        """The basis of the bounds, in words."""
         if self.companion is None:
             return "no second solution"
         return f"two solutions by {self.solution.method.name}"

@@ -29,7 +29,7 @@ SidePoints = list[tuple[str, Array, Array]]
 
 
 def has_forces(solution: Solution) -> bool:
-    """Whether a weak form has told forces or fluxes."""
+    """Whether the history of a solution has forces or fluxes from its weak form."""
     history = solution.history
     return bool(history.forces if isinstance(history, FlowHistory) else getattr(history, "fluxes", {}))
 

@@ -49,7 +49,7 @@ def goal_tolerances(given: Mapping[str, Any], problem: Problem) -> dict[str, flo
 
 @dataclass(frozen=True)
 class GoalVerdict:
-    """How far outputs are from what is wanted: the largest bound over its tolerance, and which output has it."""
+    """The largest bound of an output over its tolerance, and the name of that output."""
 
     excess: float
     name: str

@@ -1,4 +1,4 @@
-"""What a solution leaves of the conditions near a point: errors of derivatives there that two solutions may share."""
+"""Residuals of conditions near a point, which show errors of derivatives that two solutions may share."""
 
 from __future__ import annotations
 

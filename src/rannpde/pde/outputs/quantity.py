@@ -1,4 +1,4 @@
-"""A number with a bound of its error: what every question to a solution is answered with."""
+"""Quantities of interest: numbers computed from a solution, each with a bound of its error."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ OCTAVES = range(4, 14)
 """Halvings of the size of the domain, at whose distances from a point an expression is compared."""
 RING_POINTS = 64
 KNOWN_RINGS = 4
-"""Rings at least on which two solutions must agree before growth is believed."""
+"""Rings at least on which two solutions must agree before their growth is taken for a singularity."""
 LEAST_GROWTH = 0.04
 """The least exponent α: corners that open by 10° beyond π have 0.05. Logarithms look smaller at small radii."""
 

@@ -120,7 +120,7 @@ class PointSearch:
         return float(np.sqrt(sample.residual / (2 * sample.value.count)))
 
     def _scale(self, iteration: PathsIteration, sample: PathSample) -> float:
-        """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
+        """The size to which tol is relative: the value, or the size of u along the paths if the value may be zero."""
         size = abs(iteration.value)
         return size if size > iteration.half_width else float(np.sqrt(sample.mean_square))
 

@@ -34,7 +34,7 @@ LARGEST_GROWTH = -np.log(EPS)
 
 @dataclass(frozen=True)
 class PathSums:
-    """What every path of a block contributes (M,).
+    """The contributions (M,) of the paths of a block to the estimates.
 
     value : the estimate; in_time, before : what a step of twice the length changes, and what doubling it once more
         does; residual : Σ W ρ by the
@@ -247,7 +247,7 @@ def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSum
 
 @dataclass(frozen=True)
 class LinearisationRemainder:
-    """What the linearisation leaves, for perturbations that have the size of the difference of two models.
+    """The remainder of the linearisation, for perturbations of the size of the difference of two models.
 
     above, below : means of the positive and of the negative part of ∫ W (f(û + δ) - f(û) - f'(û)δ) ds, δ the
         difference, each with two standard errors; where f is convex or concave in u and ∇u one of them is zero

@@ -79,5 +79,5 @@ class NormalDraws:
         return ((pairs[:, :, 0] + pairs[:, :, 1]) / np.sqrt(2.0)).reshape(self.count, -1)
 
     def paired(self, dim: int) -> NormalDraws:
-        """For half as many substeps in ``dim`` dimensions."""
+        """The same normal numbers, joined in pairs, for half as many substeps in ``dim`` dimensions."""
         return replace(self, halved=dim)

@@ -1,8 +1,8 @@
-"""Inner coordinates: the scalars through which the data of a problem see x, beside random ridges.
+"""Inner coordinates: scalar functions of x on which the data of a problem depend, as inputs beside random ridges.
 
-A random ridge w·x in d = 100 dimensions knows little of ‖x‖ or min_i x_i. The statement names these: every reduction
+A random ridge w·x in d = 100 dimensions represents ‖x‖ or min_i x_i poorly. The statement names them: every reduction
 of a vector in the data (norm, sum, dot, min, max, a component) is a coordinate ζ(x) of the hidden layer, smallest and
-largest components smoothed at the scale of the noise that is still to come, and the data g themselves.
+largest components smoothed at the scale of the noise that is still to come, and so are the data g themselves.
 
 Every coordinate comes with a martingale increment over a step: ζ(X') - E[ζ(X') | X] where that is known in closed form
 (squares under Gaussian noise, linear functions), ∇ζ·noise otherwise. The smallest and largest components are smoothed
@@ -30,12 +30,14 @@ MULTI_RIDGE = "multi-ridge"
 LOGARITHMIC = "logarithmic"
 """Linear in the logarithms of x, as a geometric mean's."""
 CURVATURE_STEP = np.finfo(float).eps ** 0.25
-"""Relative step of second differences: both of their errors, of rounding and of the step, are its square."""
+"""Relative step of second differences: their errors of rounding and of truncation are of the order of its square."""
 
 
 @dataclass(frozen=True, eq=False)
 class InnerCoordinate:
-    """ζ(s, x): a formula with a softness relative to the noise to come; the kind says how its increments are known.
+    """ζ(s, x): a formula, smoothed over ``softness`` times the noise to come, with a kind.
+
+    The kind says how its increments are computed.
 
     A square without a formula is ‖z‖² of the standardised state.
     """
@@ -51,25 +53,25 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
     whole = [form.data, *([form.obstacle.payoff] if form.obstacle else [])]
     for formula in [*whole, form.source, *(wall.level for wall in form.walls)]:
         for node in _reductions(formula):
-            for one in _recognised(_coordinate(node, softness), form):
-                coordinates.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
-    # of the data themselves only the first Itô term is known: they serve where the statement does not show their form
+            for coordinate in _recognised(_coordinate(node, softness), form):
+                coordinates.setdefault(f"{_signature(node)} {coordinate.softness} {coordinate.kind}", coordinate)
+    # only the first Itô term of the data themselves is known: they are used where the statement has no reductions
     for formula in whole if not coordinates else ():
         signature = _signature(formula)
         if formula.name not in REDUCTIONS and formula.has("point") and _cheap(formula):
             middle = softness[len(softness) // 2] if formula.has("smallest", "largest") else 0.0
             coordinates.setdefault(f"{signature} data", InnerCoordinate(GENERAL, formula, middle))
     listed = list(coordinates.values())
-    linear = [one for one in listed if one.kind == LINEAR]
-    if len(linear) > 1 and _smooth_in(form.data, linear):  # of one, neurons hold every function
+    linear = [coordinate for coordinate in listed if coordinate.kind == LINEAR]
+    if len(linear) > 1 and _smooth_in(form.data, linear):  # of a single one, neurons represent every function
         listed.append(InnerCoordinate(MULTI_RIDGE, form.data))
-    if not any(one.kind == SQUARE_KIND for one in listed):
+    if not any(coordinate.kind == SQUARE_KIND for coordinate in listed):
         listed.insert(0, InnerCoordinate(SQUARE_KIND))
     return tuple(listed)
 
 
 def _smooth_in(formula: Operation, linear: list[InnerCoordinate]) -> bool:
-    """Whether a formula without kinks sees x through these coordinates alone."""
+    """Whether a formula without kinks depends on x through these coordinates alone."""
     known = {_signature(one.formula) for one in linear if one.formula is not None}
 
     def through(node: Operation) -> bool:
@@ -106,26 +108,26 @@ def _coordinate(node: Operation, softness: tuple[float, ...]) -> list[InnerCoord
 
 
 def _recognised(coordinates: list[InnerCoordinate], form: Parabolic) -> list[InnerCoordinate]:
-    """General coordinates that are linear in log x, or quadratic polynomials, as such: x_i ∂ζ/∂x_i, or
-    ζ(x + y) + ζ(x - y) - 2ζ(x), do not depend on x.
+    """The coordinates, with the kind of those recognised that are linear in log x or quadratic polynomials.
 
-    One random y and two x would do with probability one, as formulas without kinks are analytic.
+    For these x_i ∂ζ/∂x_i, or ζ(x + y) + ζ(x - y) - 2ζ(x), does not depend on x. One random y and two x would suffice
+    with probability one, as formulas without kinks are analytic.
     """
     rng = np.random.default_rng(21)
     x, y = rng.uniform(0.5, 2.0, (3, form.dim)), rng.uniform(0.1, 0.4, (1, form.dim))
     listed = []
-    for one in coordinates:
-        formula = one.formula
-        if one.kind == GENERAL and formula is not None and not formula.has(*KINKS, "time"):
+    for coordinate in coordinates:
+        formula = coordinate.formula
+        if coordinate.kind == GENERAL and formula is not None and not formula.has(*KINKS, "time"):
             slopes = x * value_and_gradients(formula, {"point": x}, ("point",))[1]["point"]
             if np.isfinite(slopes).all() and np.ptp(slopes, axis=0).max() <= COMPUTED * np.abs(slopes).max():
-                listed.append(replace(one, kind=LOGARITHMIC))
+                listed.append(replace(coordinate, kind=LOGARITHMIC))
                 continue
             seconds = _second_difference(formula, x, y)
             size = np.abs(evaluate_vector(formula, {"point": x})).max()
             if np.isfinite(seconds).all() and np.ptp(seconds) <= 1e-11 * size:
-                one = replace(one, kind=QUADRATIC)
-        listed.append(one)
+                coordinate = replace(coordinate, kind=QUADRATIC)
+        listed.append(coordinate)
     return listed
 
 
@@ -137,7 +139,7 @@ def _second_difference(formula: Operation, x: Array, y: Array) -> Array:
 
 
 def _signature(node: Operation) -> str:
-    """The same text for the same formula."""
+    """A text that is the same for equal formulas."""
     value = "" if node.value is None else (node.value.tolist() if isinstance(node.value, np.ndarray) else node.value)
     return f"{node.name}({','.join(map(_signature, node.operands))}){value}"
 
@@ -152,10 +154,10 @@ class InnerValues:
 
 @dataclass(frozen=True)
 class InnerMoves:
-    """What inner coordinates do over a step.
+    """The changes of inner coordinates over a step.
 
-    along (M, R) = slope·noise; increments (M, R) = ζ(X') - E[ζ(X') | X] as far as it is known; covariance (M, R, R) of
-    ``along`` given X, None where the noise depends on the state
+    along (M, R) = slope·noise; increments (M, R) = ζ(X') - E[ζ(X') | X], or their known part with mean zero
+    covariance (M, R, R) : of ``along`` given X, None where the noise depends on the state
     """
 
     along: Array
@@ -165,10 +167,10 @@ class InnerMoves:
 
 @dataclass(frozen=True, eq=False)
 class InnerMap:
-    """The coordinates of one time.
+    """The inner coordinates as functions of the state at one time.
 
     standard : centre and scale (d,) of the standardised state
-    noise_to_come : root mean square, per component, of what states and points will still move
+    noise_to_come : root mean square, per component, of the changes of states and of points until the last time
     """
 
     coordinates: tuple[InnerCoordinate, ...]
@@ -180,14 +182,15 @@ class InnerMap:
 
     @cached_property
     def _extreme(self) -> tuple[int, ...]:
-        return tuple(k for k, one in enumerate(self.coordinates) if one.kind == EXTREME and self.process.exact)
+        kinds = [coordinate.kind for coordinate in self.coordinates]
+        return tuple(k for k, kind in enumerate(kinds) if kind == EXTREME and self.process.exact)
 
-    def _is_square(self, one: InnerCoordinate) -> bool:
-        return one.kind == SQUARE_KIND and (one.formula is None or _same_space(self.process))
+    def _is_square(self, coordinate: InnerCoordinate) -> bool:
+        return coordinate.kind == SQUARE_KIND and (coordinate.formula is None or _same_space(self.process))
 
-    def _width(self, one: InnerCoordinate) -> float:
+    def _width(self, coordinate: InnerCoordinate) -> float:
         """ε of a smoothed extreme, below zero for the smallest component."""
-        return (1.0 if _name(one) == "largest" else -1.0) * one.softness * self.noise_to_come[0]
+        return (1.0 if _name(coordinate) == "largest" else -1.0) * coordinate.softness * self.noise_to_come[0]
 
     def values(self, state: Array, point: Array) -> InnerValues:
         """All coordinates at states and their points (M, d)."""
@@ -197,43 +200,43 @@ class InnerMap:
             chosen = [k for k in self._extreme if _name(self.coordinates[k]) == name]
             if chosen:
                 _extremes(state, [self._width(self.coordinates[k]) for k in chosen], chosen, values, slopes)
-        for k, one in enumerate(self.coordinates):
+        for k, coordinate in enumerate(self.coordinates):
             if k in self._extreme:
                 continue
-            if self._is_square(one):
-                centre, scale = self.standard if one.formula is None else (0.0, np.ones(1))
+            if self._is_square(coordinate):
+                centre, scale = self.standard if coordinate.formula is None else (0.0, np.ones(1))
                 z = (state - centre) / scale
                 np.einsum("ij,ij->i", z, z, out=values[:, k])
                 np.multiply(z, 2 / scale, out=slopes[:, k])
                 continue
-            assert one.formula is not None
-            soft = one.softness * self.noise_to_come[1]
-            value, gradient = value_and_gradients(one.formula, self.form.known(self.s, point), ("point",), soft)
+            assert coordinate.formula is not None
+            soft = coordinate.softness * self.noise_to_come[1]
+            value, gradient = value_and_gradients(coordinate.formula, self.form.known(self.s, point), ("point",), soft)
             values[:, k] = value[:, 0]
             slopes[:, k] = self.process.to_state(point, gradient["point"])
         return InnerValues(values, slopes)
 
     def moves(self, inner: InnerValues, state: Array, point: Array, move: PathStep, h: float) -> InnerMoves:
-        """Their increments over a step."""
+        """The changes of the coordinates over a step."""
         process, slopes, noise = self.process, inner.slopes, move.noise
         variance = process.noise_variance(h)
         along = (slopes @ noise[:, :, None])[:, :, 0]
         increments = along.copy()
         covariance = None if variance is None else _covariance(slopes, variance, process.correlation)
-        for k, one in enumerate(self.coordinates):
-            if one.kind == LINEAR and not _same_space(process):
+        for k, coordinate in enumerate(self.coordinates):
+            if coordinate.kind == LINEAR and not _same_space(process):
                 gradient = process.to_point(point, slopes[:, k])
                 increments[:, k] = np.einsum("ij,ij->i", gradient, process.linear_noise(state, move, h))
             if variance is None:
                 continue
-            if self._is_square(one):
-                scale = self.standard[1] if one.formula is None else np.ones(process.dim)
-                own = noise / scale
-                increments[:, k] += np.einsum("ij,ij->i", own, own) - float((variance / scale**2).sum())
-            if one.kind == MULTI_RIDGE and _same_space(process) and one.formula is not None:
-                increments[:, k] += self._curved(one.formula, state, variance, noise)
-            if one.kind == QUADRATIC and _same_space(process) and one.formula is not None:
-                increments[:, k] += _quadratic(one.formula, process, variance, noise)
+            if self._is_square(coordinate):
+                scale = self.standard[1] if coordinate.formula is None else np.ones(process.dim)
+                scaled = noise / scale
+                increments[:, k] += np.einsum("ij,ij->i", scaled, scaled) - float((variance / scale**2).sum())
+            if coordinate.kind == MULTI_RIDGE and _same_space(process) and coordinate.formula is not None:
+                increments[:, k] += self._curved(coordinate.formula, state, variance, noise)
+            if coordinate.kind == QUADRATIC and _same_space(process) and coordinate.formula is not None:
+                increments[:, k] += _quadratic(coordinate.formula, process, variance, noise)
         if covariance is not None and variance is not None and self._extreme:
             squares = (slopes @ (noise * noise - variance)[:, :, None])[:, :, 0]
             for k in self._extreme:
@@ -269,8 +272,8 @@ class InnerMap:
         return curvature
 
 
-def _name(one: InnerCoordinate) -> str:
-    return "" if one.formula is None else one.formula.name
+def _name(coordinate: InnerCoordinate) -> str:
+    return "" if coordinate.formula is None else coordinate.formula.name
 
 
 def _extremes(state: Array, widths: list[float], columns: list[int], values: Array, slopes: Array) -> None:
@@ -305,7 +308,7 @@ def _covariance(slopes: Array, variance: Array, correlation: Array | None) -> Ar
 
 
 def _quadratic(formula: Operation, process: PathProcess, variance: Array, noise: Array) -> Array:
-    """What a quadratic polynomial moves beyond its slope, less its mean (M,)."""
+    """The second-order increment (M,) of a quadratic polynomial, minus its mean."""
     origin, columns = np.zeros((1, process.dim)), np.diag(np.sqrt(variance))
     if process.correlation is not None:
         values_of, vectors = np.linalg.eigh(process.correlation)
@@ -315,6 +318,6 @@ def _quadratic(formula: Operation, process: PathProcess, variance: Array, noise:
 
 
 def _same_space(process: PathProcess) -> bool:
-    """Whether states are points."""
+    """Whether states and points are the same, as for Brownian motion."""
     probe = np.full((1, process.dim), 0.5)
     return bool((process.point(probe) == probe).all())

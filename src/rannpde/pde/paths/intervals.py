@@ -95,7 +95,7 @@ class PathsIteration:
 
 @dataclass(frozen=True)
 class PointValue:
-    """What is known at one point.
+    """The result at one point: value, gradient and bounds.
 
     value ± half_width at the confidence asked for; scale : what tol is relative to; gradient, gradient_error (d,)
     bounds : the lower and upper bound of optimal stopping

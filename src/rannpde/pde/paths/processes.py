@@ -32,7 +32,7 @@ class PathStep:
 
 
 class PathProcess(Protocol):
-    """How paths move; see the module."""
+    """The protocol of processes: how paths start, move, and become points; see the module."""
 
     @property
     def dim(self) -> int: ...
@@ -94,7 +94,7 @@ class PathProcess(Protocol):
 
 
 class StatesArePoints:
-    """What processes share whose states are the points themselves."""
+    """A mixin of processes whose states are the points themselves."""
 
     def start(self, points: Array) -> Array:
         return points

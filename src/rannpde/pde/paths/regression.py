@@ -47,7 +47,7 @@ def source_values(form: Parabolic, s: float, point: Array, value: Array, gradien
 
 
 def data_values(form: Parabolic, point: Array, slopes: bool) -> tuple[Array, Array]:
-    """g (M,) and its gradient (M, d), zeros where nobody asks for it."""
+    """g (M,) and its gradient (M, d), which is zero unless ``slopes`` asks for it."""
     known = form.known(form.length, point)
     if not slopes:
         return np.array(np.broadcast_to(evaluate_vector(form.data, known), (len(point), 1))[:, 0]), np.zeros_like(point)
@@ -57,10 +57,10 @@ def data_values(form: Parabolic, point: Array, slopes: bool) -> tuple[Array, Arr
 
 @dataclass(frozen=True)
 class TrainingPaths:
-    """States of every node in single precision; the numbers behind a step are drawn again from its own seed.
+    """The states of training paths at every node, in single precision; the noise of a step is sampled again on request.
 
-    guide : a model that tilts the steps of every second path towards where the linearised equation sends them, so that
-        regressions see those points too
+    guide : a model that tilts the steps of every second path as the linearised equation does, so that regressions have
+        samples there too
     """
 
     process: PathProcess
@@ -97,10 +97,10 @@ def guided_tilt(guide: PathsModel, process: PathProcess, s: float, h: float, sta
     k = int(np.argmin(np.abs(guide.grid.nodes[:-1] - s)))
     network, tilts = guide.networks[k], []
     for rows in network.layer.blocks(len(state)):
-        own = network.at(state[rows])
-        slope = linearised(guide.form, s, own.features.point, own.value, own.gradient).by_gradient
+        at_states = network.at(state[rows])
+        slope = linearised(guide.form, s, at_states.features.point, at_states.value, at_states.gradient).by_gradient
         assert slope is not None
-        tilts.append(bounded_tilt(process.pull(s, own.features.point, slope), h))
+        tilts.append(bounded_tilt(process.pull(s, at_states.features.point, slope), h))
     return np.concatenate(tilts)
 
 
@@ -126,8 +126,8 @@ def train(
 ) -> PathsModel:
     """Networks at all nodes, from paths that begin at ``start`` (M, d), some of them guided by an earlier model.
 
-    With walls, a regression uses the paths that are inside at its node, and what lies behind a step counts with the
-    probability that the step did not touch a wall.
+    With walls, a regression uses the paths that are inside at its node, and the target beyond a step is multiplied by
+    the probability that the step did not touch a wall.
     """
     nodes = grid.nodes
     paths = TrainingPaths.simulate(process, nodes, start, rng, guide)
@@ -137,7 +137,7 @@ def train(
     inside = walls.inside(paths.states[-1].astype(float))
     if inside is not None:
         target, source = np.where(inside, target, 0.0), np.where(inside, source, 0.0)
-    learned = data_gradients(form, process, paths.states[-1])
+    data_slopes = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
         checkpoint()
@@ -145,7 +145,7 @@ def train(
         state = paths.states[n].astype(float)
         move = paths.step(n)
         to_come = noise_to_come(paths, n, len(nodes) - 1)
-        layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng, learned)
+        layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng, data_slopes)
         ahead = target + 0.5 * h * source
         inside = walls.inside(state)
         if inside is not None:
@@ -158,7 +158,7 @@ def train(
 
 @dataclass(frozen=True)
 class FittedNode:
-    """The network of a node, and what paths carry to the one before it: Y_n and f_n (M,)."""
+    """The network of a node, with the targets Y_n and sources f_n (M,) for the regression at the node before it."""
 
     network: PathNetwork
     target: Array
@@ -170,52 +170,52 @@ def _fit_node(
 ) -> FittedNode:
     """Fit w = E[ahead | X], whose martingale increments are those of the step, then û = w + ½h f(û).
 
-    inside : mask (M,) of the paths that count, None for all
+    inside : mask (M,) of the paths that are used, None for all
     """
     form = along.layer.form
     rows = slice(None) if inside is None else inside
     values, increments = along.design(move, h)
     martingale = fit_columns((values + increments)[rows], ahead[rows], penalty)
     network = PathNetwork(along.layer, martingale, martingale)
-    own = _source(network, values, along, h)
-    if np.any(own):
+    source = _source(network, values, along, h)
+    if np.any(source):
         columns = RidgeRegression.of(values[rows], penalty)
         for _ in range(2 if form.source.has("field", "gradient") else 1):
             # ½h f has no noise: it is fitted on the columns alone
-            more = np.nan * martingale if columns is None else columns.fit(values[rows], 0.5 * h * own[rows])
-            network = PathNetwork(along.layer, martingale + more, martingale)
-            own = _source(network, values, along, 0.0)
-    target = ahead + 0.5 * h * own - increments @ martingale
+            correction = np.nan * martingale if columns is None else columns.fit(values[rows], 0.5 * h * source[rows])
+            network = PathNetwork(along.layer, martingale + correction, martingale)
+            source = _source(network, values, along, 0.0)
+    target = ahead + 0.5 * h * source - increments @ martingale
     if inside is not None:
-        target, own = np.where(inside, target, 0.0), np.where(inside, own, 0.0)
-    return FittedNode(network, target, own)
+        target, source = np.where(inside, target, 0.0), np.where(inside, source, 0.0)
+    return FittedNode(network, target, source)
 
 
 def _source(network: PathNetwork, values: Array, along: LayerAlongPaths, h: float) -> Array:
-    """f at the network's values, to which ½h f is added first where that is still missing."""
+    """f at the values of a network, to which ½h f is added first; h is 0 where the network contains it already."""
     form, s = along.layer.form, along.layer.s
     point, value = along.layer.process.point(along.state), values @ network.weights
     gradient = point
     if form.source.has("gradient"):
-        gradient = np.concatenate([NetworkAtStates(network, own).gradient for own in along.blocks])
+        gradient = np.concatenate([NetworkAtStates(network, block).gradient for block in along.blocks])
     source = source_values(form, s, point, value, gradient)
     return source_values(form, s, point, value + 0.5 * h * source, gradient) if h else source
 
 
 def noise_to_come(paths: TrainingPaths, n: int, last: int) -> tuple[float, float]:
-    """Root mean square, per component, of what states and points still move from node n to node ``last``."""
+    """Root mean square, per component, of the changes of states and of points from node n to node ``last``."""
     every = max(1, len(paths.states[n]) // MOMENT_ROWS)
     here, there = (paths.states[k][::every].astype(float) for k in (n, last))
     return move_between(there, here), move_between(paths.process.point(there), paths.process.point(here))
 
 
-def move_between(one: Array, other: Array) -> float:
-    """Root mean square of the difference of two arrays, less that of its mean over the rows."""
-    return float(np.sqrt(np.mean((one - other).var(axis=0, dtype=float))))
+def move_between(before: Array, after: Array) -> float:
+    """Root mean square, over the components, of the standard deviation of the difference of two arrays of states."""
+    return float(np.sqrt(np.mean((before - after).var(axis=0, dtype=float))))
 
 
 def spread_of(paths: TrainingPaths, n: int) -> Array:
-    """Standard deviation (d,) of the states of a node; of the next one where all start at one point."""
+    """Standard deviation (d,) of the states of a node, or of the next node at which the states are not all equal."""
     for k in range(n, len(paths.states)):
         spread = paths.states[k].std(axis=0, dtype=float)
         typical = float(np.abs(paths.states[k][:MOMENT_ROWS]).mean())

@@ -31,7 +31,10 @@ class RidgeRegression:
 
     @classmethod
     def of(cls, design: Array, floor: float) -> RidgeRegression | None:
-        """None where the design is not finite. floor : the least penalty, relative to the columns."""
+        """Decompose the Gram matrix of a design (M, C); None where it is not finite.
+
+        floor : the least penalty, relative to the columns
+        """
         mean = design.mean(axis=0)
         if not np.isfinite(mean).all():
             return None
@@ -51,19 +54,19 @@ class RidgeRegression:
         return cls(mean, scale, np.maximum(values, 0.0), vectors, count, floor)
 
     def fit(self, design: Array, targets: Array) -> Array:
-        """Weights (C,) for targets (M,) on the design; not numbers where the targets are not finite."""
-        middle = float(targets.mean())
-        if not np.isfinite(middle):
+        """Weights (C,) for targets (M,) on the design; NaN where the targets are not finite."""
+        mean = float(targets.mean())
+        if not np.isfinite(mean):
             return np.full(len(self.mean), np.nan)
-        left = targets - middle
-        return self.weights(design.T @ left / self.count, middle, float(left @ left) / self.count)
+        centred = targets - mean
+        return self.weights(design.T @ centred / self.count, mean, float(centred @ centred) / self.count)
 
-    def weights(self, products: Array, middle: float, total: float) -> Array:
-        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets; not
-        numbers where these overflow.
+    def weights(self, products: Array, target_mean: float, variance: float) -> Array:
+        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets; NaN
+        where these overflow.
 
-        Of penalties whose scores differ by less than one useless column would change them, 2/M, the largest is taken:
-        weights that gain nothing are not large, so that the fit does not swing where there are few rows.
+        Among the penalties whose scores are within the share 2/M of the least, as much as one useless column changes a
+        score, the largest is taken: it keeps weights small that gain nothing, and the fit smooth where rows are few.
         """
         right = self.vectors.T @ (products / self.size)
         penalties, scores = self.floor * 10 ** np.arange(0, 9, 0.5), []
@@ -71,17 +74,17 @@ class RidgeRegression:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)
             freedom = 1 - float(shrunk.sum()) / self.count
-            scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, ROOT_ROUNDED) ** 2)
+            scores.append((variance - float(explained[self.values > 0].sum())) / max(freedom, ROOT_ROUNDED) ** 2)
         if not np.isfinite(scores).all():
             return np.full(len(self.mean), np.nan)
         close = np.flatnonzero(np.array(scores) <= min(scores) + 2 / self.count * abs(min(scores)))
         weights = (self.vectors @ (right / (self.values + penalties[close[-1]]))) / self.size
         weights[0] = 0.0
-        weights[0] = middle - float(self.mean @ weights)
+        weights[0] = target_mean - float(self.mean @ weights)
         return np.asarray(weights)
 
 
 def fit_columns(design: Array, targets: Array, floor: float) -> Array:
-    """Weights of one regression."""
+    """The weights (C,) of a ridge regression of targets (M,) on a design (M, C); NaN where these are not finite."""
     regression = RidgeRegression.of(design, floor)
     return np.full(design.shape[1], np.nan) if regression is None else regression.fit(design, targets)

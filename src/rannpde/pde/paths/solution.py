@@ -1,4 +1,4 @@
-"""What ``solve`` gives back in many dimensions: values with intervals at points."""
+"""The result of ``solve`` in many dimensions: values with intervals at points."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SampleMoments:
 
 @dataclass(frozen=True)
 class PathSample:
-    """What fresh paths of one model said: moments over antithetic pairs.
+    """Statistics of new paths of one model: moments over antithetic pairs.
 
     in_time, before : moments of what a step of twice the length changes in the value, and of what doubling it once more
         does

@@ -153,7 +153,7 @@ class StoppingSample:
 
 
 def bound(model: StoppingModel, start: Array, draws: NormalDraws) -> StoppingSample:
-    """Both bounds from fresh paths that begin at ``start`` (M, d)."""
+    """The lower and the upper bound, from new paths that begin at ``start`` (M, d)."""
     form, process, grid = model.form, model.process, model.grid
     nodes, count = grid.nodes, len(start)
     state = process.start(start)

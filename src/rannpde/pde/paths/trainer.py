@@ -1,4 +1,4 @@
-"""SOLVE: two independent models of one resolution, and fresh paths that measure their error."""
+"""The step SOLVE: two independent models of one resolution, and independent new paths that measure their error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fixed_start(point: Array) -> PathStart:
 
 @dataclass(frozen=True)
 class PathsResolution:
-    """What an iteration works with: steps in time, substeps of Euler's, neurons, training paths."""
+    """The resolution of an iteration: time steps, substeps of Euler's method, neurons, training paths."""
 
     steps: int
     substeps: int
@@ -47,9 +47,10 @@ class PathsResolution:
 
 @dataclass(frozen=True, eq=False)
 class TrainedPair:
-    """Two independent models of one resolution, and what judging and training them took.
+    """Two independent models of one resolution, with the cost of their training and evaluation.
 
-    sample : sample of the pilot; remainder : least and largest bias that the linearisation may have left
+    sample : of the new paths of a pilot run; remainder : least and largest bias that the linearisation may have left
+    training_seconds : for both; path_seconds : for one new path
     """
 
     models: tuple[PathsModel, PathsModel]
@@ -102,9 +103,9 @@ class PairTrainer:
     def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
         dim, tuning = self.process.dim, self.tuning
         columns = self.columns(width)
-        wanted = factor * tuning.paths_per_column * columns
-        fits = int(self._memory // (4 * (steps + 1) * dim + 4 * FLOAT_BYTES * (columns + dim)))
-        return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
+        enough = factor * tuning.paths_per_column * columns
+        affordable = int(self._memory // (4 * (steps + 1) * dim + 4 * FLOAT_BYTES * (columns + dim)))
+        return PathsResolution(steps, substeps, width, 2 * max(min(enough, affordable) // 2, 2 * columns))
 
     @property
     def _memory(self) -> float:
@@ -145,18 +146,18 @@ class PairTrainer:
         reserve(2 * FLOAT_BYTES * resolution.training * numbers, "the training of two models")
         walls = walls_of(self.form, self.process, self.start(64, self.rng)) if self.form.walls else NO_WALLS
 
-        def one(k: int) -> PathsModel:
+        def trained_model(k: int) -> PathsModel:
             seed = seeds[k]
             guide = guides[k] if guides is not None and self.form.source.has("gradient") else None
             start = self.start(resolution.training, seed)
             return train(self.form, process, grid, start, law, self.inner, tuning.penalty, seed, walls, guide)
 
-        first, second = parallel(one, range(2))
-        trained = self.monitor.elapsed - begin
+        first, second = parallel(trained_model, range(2))
+        training = self.monitor.elapsed - begin
         sample = self.follow((first, second), min(pilot or tuning.pilot, self.most_paths), self.rng)
-        spent = self.monitor.elapsed - begin - trained
-        left = self._remainder(first, second, sample)
-        pair = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
+        following = self.monitor.elapsed - begin - training
+        bias = self._remainder(first, second, sample)
+        pair = TrainedPair((first, second), resolution, sample, bias, training, following / (2 * sample.value.count))
         self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
         return pair
 
@@ -184,9 +185,11 @@ class PairTrainer:
         return PathSample.of(sums)
 
     def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> tuple[float, float]:
-        """The error of the linearisation, least and largest: what it leaves for the difference of the models, scaled to
-        the error that the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of
-        finite steps. The difference of two independent models has twice the square of the error of one.
+        """The least and the largest error of the linearisation.
+
+        It is computed for the difference of the two models, and scaled to the error that the residual of the new paths
+        allows: the variance of that residual is E ∫ |√a ∇(u - û)|² ds plus the noise of finite steps. The mean square
+        of the difference of two independent models is twice that of the error of one.
         """
         if not self.form.source.has("field", "gradient"):
             return 0.0, 0.0

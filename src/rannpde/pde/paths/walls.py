@@ -36,13 +36,13 @@ class WallPair:
         distance: Array = state @ self.normal - self.level
         return distance
 
-    def survival(self, one: Array, other: Array, h: float) -> Array:
-        """Probability (M,) that a bridge between two distances stays inside."""
-        inside = (one > 0) & (other > 0) & (one < self.width) & (other < self.width)
+    def survival(self, start: Array, end: Array, h: float) -> Array:
+        """Probability (M,) that a Brownian bridge between two distances stays inside."""
+        inside = (start > 0) & (end > 0) & (start < self.width) & (end < self.width)
         if not np.isfinite(self.width):
-            return np.where(inside, -np.expm1(-2 * np.maximum(one * other, 0.0) / h), 0.0)
-        total, terms = np.zeros(len(one)), ceil(sqrt(20 * h) / self.width) + 1
-        p, q = np.where(inside, one, 0.0), np.where(inside, other, 0.0)
+            return np.where(inside, -np.expm1(-2 * np.maximum(start * end, 0.0) / h), 0.0)
+        total, terms = np.zeros(len(start)), ceil(sqrt(20 * h) / self.width) + 1
+        p, q = np.where(inside, start, 0.0), np.where(inside, end, 0.0)
         for k in range(-terms, terms + 1):
             shift = k * self.width
             total += np.exp(-2 * shift * (shift + q - p) / h) - np.exp(-2 * (shift + p) * (shift + q) / h)
@@ -51,7 +51,7 @@ class WallPair:
 
 @dataclass(frozen=True, eq=False)
 class PathWalls:
-    """All walls; those of different pairs are independent of each other."""
+    """All walls; the noise normal to walls of different pairs is independent."""
 
     pairs: tuple[WallPair, ...]
 
@@ -60,7 +60,7 @@ class PathWalls:
         if not self.pairs:
             return None
         distances = [(pair.distance(state), pair.width) for pair in self.pairs]
-        return np.logical_and.reduce([(one > 0) & (one < width) for one, width in distances])
+        return np.logical_and.reduce([(distance > 0) & (distance < width) for distance, width in distances])
 
     def survival(self, state: Array, moved: Array, h: float) -> Array:
         """Probability (M,) that a step of length h touches no wall."""
@@ -75,7 +75,7 @@ NO_WALLS = PathWalls(())
 
 
 def walls_of(form: Parabolic, process: PathProcess, start: Array) -> PathWalls:
-    """The walls of a problem as paths from ``start`` (M, d) see them; an InputError where they are not simple."""
+    """The walls of a problem in the states of paths from ``start`` (M, d); an InputError where no formula is known."""
     if not form.walls:
         return NO_WALLS
     state = process.start(start)
@@ -101,15 +101,15 @@ def walls_of(form: Parabolic, process: PathProcess, start: Array) -> PathWalls:
 
 
 def _pair(group: list[tuple[Array, float]]) -> WallPair:
-    """The nearest wall on either side; each has its inside above, so that the second of a pair looks the other way."""
+    """The nearest wall on either side. Normals point inwards, so that those of two parallel walls are opposite."""
     normal = group[0][0]
-    low = max(level for own, level in group if own @ normal > 0)
-    high = [-level for own, level in group if own @ normal < 0]
+    low = max(level for other, level in group if other @ normal > 0)
+    high = [-level for other, level in group if other @ normal < 0]
     return WallPair(normal, low, min(high) - low if high else np.inf)
 
 
 def _plane(wall: KillingWall, form: Parabolic, process: PathProcess, state: Array) -> tuple[Array, float]:
-    """normal, level in states, turned so that the start is inside."""
+    """Normal and level of a wall in states, with the sign for which the start is inside."""
     point = process.point(state)
     values = np.broadcast_to(evaluate_vector(wall.level, {"point": point}), (len(point), 1))[:, 0]
     if not ((values > 0).all() or (values < 0).all()):

@@ -1,4 +1,4 @@
-"""Work of several models or blocks of paths at once, in threads: NumPy leaves the interpreter to others."""
+"""Work of several models or blocks of paths at once, in threads: NumPy releases Python's global lock."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class _Scaled:
 
 
 class AdaptivePolynomials:
-    """The loop for one problem. ``on_result`` is told how to make a result from a status and a reason."""
+    """The adaptive loop for one problem; ``on_result`` is given a function from status and reason to a result."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class AdaptivePolynomials:
         )
 
     def _quadrature_error(self, system: PolynomialSystem, coefficients: Array) -> float:
-        """How far twice as many panels move the equations, relative to the size of their summands."""
+        """The change of the equations with twice as many panels, relative to the size of their summands."""
         finer = replace(system, rule=replace(system.rule, panels=2 * system.rule.panels))
         worst = 0.0
         for (value, size), (other, _) in zip(

@@ -108,7 +108,7 @@ class Polynomials:
 
 @dataclass(frozen=True)
 class PolynomialHistory:
-    """What only this method can tell: its iterations."""
+    """The record of this method: its iterations."""
 
     iterations: tuple[PolynomialIteration, ...]
 

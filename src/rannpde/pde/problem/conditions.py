@@ -96,7 +96,7 @@ class Data:
 
     @classmethod
     def from_csv(cls, path: PathLike, quantity: Any = "u", **settings: Any) -> Data:
-        """From a file of comma-separated values: the coordinates of a point, then what was measured there."""
+        """Data from a file of comma-separated values: the coordinates of a point, then the value measured there."""
         rows = read_csv(path)
         require(rows.shape[1] >= 2, f"columns of {path}", rows.shape[1], "coordinates, then the value")
         return cls(rows[:, :-1], rows[:, -1], quantity, **settings)

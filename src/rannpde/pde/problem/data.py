@@ -54,7 +54,7 @@ def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]
 def finite_samples(values: Array) -> Array:
     """Return samples of data with infinite ones at the largest finite size, and undefined ones at zero.
 
-    A coefficient such as 1/r is infinite at an end of the domain; how fast it varies is told by its other values.
+    A coefficient such as 1/r is infinite at an end of the domain; how fast it varies is seen from its other values.
 
     >>> finite_samples(np.array([-np.inf, -2.0, np.nan, 1.0])).tolist()
     [-2.0, -2.0, 0.0, 1.0]

@@ -18,7 +18,7 @@ from rannpde.pde.statement.vocabulary import Vocabulary
 
 
 def exterior_values(conditions: Mapping[str, Any], domain: Domain, vocabulary: Vocabulary) -> tuple[Exterior, ...]:
-    """What conditions say of fields beyond the ends of coordinates.
+    """The values that conditions prescribe for fields beyond the ends of coordinates.
 
     >>> from rannpde.domains import Box
     >>> words = Vocabulary(("t",), None, ("u",))

@@ -1,4 +1,4 @@
-"""A hash of what a problem says, by which files recognise it."""
+"""A hash of the statements of a problem, by which files recognise it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _path(message: str, tables: Sequence[str]) -> list[str]:
 
 
 def _entry(header: list[str], rest: list[str], text: str, wrong_key: bool) -> tuple[int, int] | None:
-    """From where to where the value of ``rest[0] =`` below ``[header]`` stands (or its key), or the whole table."""
+    """The start and end in the text of the value of ``rest[0] =`` below ``[header]`` (or its key), or of the table."""
     start = 0
     if header:
         inside = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in header)

@@ -66,7 +66,7 @@ def times_of(t: Any, problem: Problem) -> Array:
 
 
 def output_region(on: Any, time: float | None, problem: Problem) -> OutputRegion:
-    """What ``on`` names, at a time or over all times; an InputError where it is no part of the domain."""
+    """The region that ``on`` names, at a time or over all times; an InputError where it is no part of the domain."""
     domain = problem.domain
     space = domain.space if isinstance(domain, SpaceTime) and time is not None else domain
     name = "the domain" if on is None else str(on)

@@ -1,4 +1,4 @@
-"""A parabolic problem in R^d, as its statement says it, in the one form that simulated paths need.
+"""Parabolic problems in R^d, brought from their statement to the form that simulated paths need.
 
 With s = t for data at the last time and s = t₁ - t for data at the first, every such problem is
 
@@ -84,7 +84,7 @@ class Parabolic:
 
     @property
     def first_time(self) -> float:
-        """The physical time of s = 0, farthest from the data, at which values are asked unless told otherwise."""
+        """The physical time of s = 0, farthest from the data, at which values are asked by default."""
         return self.physical(0.0)
 
     def known(self, s: float, points: Array) -> dict[str, Array]:
@@ -209,7 +209,7 @@ def _is_inequality(text: str) -> bool:
         try:
             parse_inequality(text)
         except StatementError:
-            return False  # its own mistakes are told when it is read as an equation
+            return False  # its own mistakes are reported when it is read as an equation
         return True
     return False
 

@@ -257,7 +257,7 @@ class Problem:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """What the names of this problem mean."""
+        """The meaning of the names in the statements of this problem."""
         return self.words(self.fields)
 
     @cached_property
@@ -313,12 +313,12 @@ class Problem:
 
     @cached_property
     def exterior(self) -> tuple[Exterior, ...]:
-        """What fields are outside the domain, where ``{"t <= 0": "u = 1"}`` states it."""
+        """The values of fields outside the domain, as conditions like ``{"t <= 0": "u = 1"}`` state them."""
         return exterior_values(self.conditions, self.domain, self.vocabulary)
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """What values outside the domain are, for integrals and delays that ask for them."""
+        """The values outside the domain that integrals and delays use."""
         names = tuple(self.domain.names)
         periodic = tuple(names.index(name) for name in self.periodic)
         return Surroundings(names, np.asarray(self.domain.bounds, dtype=float), self.exterior, periodic)

@@ -81,7 +81,7 @@ def _with_holes(key: str, entries: dict[str, Any], parameters: Parameters) -> Do
     kinds = [
         name for name in rest if name in READERS and isinstance(rest[name], (Mapping, list)) and _tables(rest[name])
     ]
-    if "ball" in rest and not kinds:  # the oldest form; its mistakes are told in its own words
+    if "ball" in rest and not kinds:  # the oldest form, with error messages of its own
         kinds = ["ball"]
     if kinds:
         require(len(rest) == 1, key, sorted(rest), f"{kinds[0]} alone, beside t and without")

@@ -116,7 +116,7 @@ def _phases(phase: Mapping[str, float] | None, problem: Problem) -> dict[str, fl
 
 
 def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -> EigenResult:
-    """By tensor products where the conditions of a box allow it, by the weak form otherwise or where they stall."""
+    """Eigenvalues by tensor products where the conditions of a box allow it, else or after a stall by the weak form."""
     known: EigenResult | None = None
     try:
         form = BoxForm(request.pencil, phases)
@@ -137,7 +137,7 @@ def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -
 
 
 def _on_shape(request: EigenRequest) -> EigenResult:
-    """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
+    """Eigenvalues by the weak form; where modes are analytic, particular solutions refine them."""
     problem = request.pencil.problem
     finer = ParticularSolutions.of(request.pencil, request.tol, int(request.rng.integers(2**31)), request.monitor)
     if problem.domain.dim == 3 and shape_obstacle(problem.at_eigenvalue(0.0)):

@@ -1,4 +1,4 @@
-"""What ``rp.eigen`` gives back: eigenvalues with bounds, modes that are functions, clusters, how they were computed."""
+"""The result of ``rp.eigen``: eigenvalues with bounds, modes that are functions, clusters, how they were computed."""
 
 from __future__ import annotations
 
@@ -136,14 +136,14 @@ class Spectrum(EndedSolve):
 
     @cached_property
     def clusters(self) -> tuple[tuple[int, ...], ...]:
-        """Positions of eigenvalues that cannot be told apart: within their bounds, or within ``tol`` of each other."""
+        """Positions of eigenvalues that cannot be distinguished: they differ by less than their bounds, or ``tol``."""
         reach = max(self.tol, float(np.max(self.bounds / np.maximum(np.abs(self.values), self.scale), initial=0.0)))
         reach = reach if isfinite(reach) else self.tol
         return tuple(tuple(map(int, group)) for group in clusters(self.values, 2 * reach, self.scale))
 
     @property
     def multiplicities(self) -> tuple[int, ...]:
-        """For each eigenvalue, how many of all cannot be told apart from it, itself included."""
+        """For each eigenvalue, the number of those that cannot be distinguished from it, itself included."""
         sizes = {member: len(group) for group in self.clusters for member in group}
         return tuple(sizes[k] for k in range(len(self)))
 

@@ -1,4 +1,4 @@
-"""What every solver of eigenvalues is asked, and what it gives back: intervals, boxes, shapes, solids."""
+"""The request to all solvers of eigenvalues (intervals, boxes, shapes, solids), and their result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EigenRequest:
     def recorded(
         self, iterations: list[SpectrumIteration], cells: int, unknowns: int, estimate: float
     ) -> None:  # fmt: skip
-        """Add an iteration to a list, and tell the progress."""
+        """Add an iteration to a list, and report the progress."""
         iterations.append(SpectrumIteration(cells, unknowns, float(estimate), self.monitor.elapsed))
         self.monitor.tell(len(iterations), 1, width=unknowns, estimate=estimate)
 

@@ -26,7 +26,7 @@ class SpectrumSettings:
     spare : eigenvalues that are computed beyond the wanted ones: they give gaps, and show that none lies between
     same : relative difference below which eigenvalues are computed as one cluster: the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
-    trust : factor of the difference of two discretisations, the finer of which is believed
+    trust : factor of the difference of two discretisations in a bound of the error of the finer one
     residual_limit : residual of the equation on a grid twice as fine, relative to its terms, above which a mode is
         spurious; eigenvalues that particular solutions refine are located and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as

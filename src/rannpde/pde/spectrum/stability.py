@@ -51,7 +51,7 @@ def stability(
 
     problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
     algebraic : fields whose equation is a constraint, without a rate of change: that which defines the field, such as
-        w = u + u_xx, if there is one; the pressure of a flow is told without
+        w = u + u_xx, if there is one; the pressure of a flow need not be named
     The other arguments are those of ``rp.eigen``.
     """
     linear = linearised_problem(problem, state, algebraic)

@@ -51,7 +51,7 @@ class Wanted:
         return cls(which, None if near is None else complex(near))
 
     def decided(self, values: Array) -> Wanted:
-        """The wish with an end: eigenvalues of a coarse discretisation tell at which one the spectrum is bounded."""
+        """The wish with an end: eigenvalues of a coarse discretisation show at which one the spectrum is bounded."""
         if self.which is not None or self.near is not None or not len(values):
             return self
         large = values[np.abs(values) >= np.median(np.abs(values))]

@@ -1,4 +1,4 @@
-"""Systems of second order in divergence form: what a weak formulation integrates by parts.
+"""Systems of second order in divergence form, which a weak formulation integrates by parts.
 
 Each equation of a linear system is brought into the form
 
@@ -43,7 +43,7 @@ class NoDivergenceForm(Exception):
 
 @dataclass(frozen=True, eq=False)
 class EllipticCoefficients:
-    """At points: diffusion (M, K, F, d, d), advection (M, K, F, d), reaction (M, K, F), load (M, K)."""
+    """Coefficients at points: diffusion (M, K, F, d, d), advection (M, K, F, d), reaction (M, K, F), load (M, K)."""
 
     diffusion: Array
     advection: Array

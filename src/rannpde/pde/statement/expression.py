@@ -41,7 +41,7 @@ class Jet:
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The axes along which the field is differentiated, each as often as it is."""
+        """The axes along which the field is differentiated, each repeated by its order."""
         return tuple(axis for axis, order in enumerate(self.index) for _ in range(order))
 
 
@@ -55,7 +55,7 @@ class Functional(Protocol):
 
     @property
     def text(self) -> str:
-        """What it is, for messages."""
+        """Its description, for messages."""
         ...
 
 
@@ -84,8 +84,8 @@ class Expression:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        own = {jet.field for jet in self.jets} - set(self.functionals)
-        return tuple(sorted(own.union(*(one.fields for one in self.functionals.values()))))
+        in_jets = {jet.field for jet in self.jets} - set(self.functionals)
+        return tuple(sorted(in_jets.union(*(functional.fields for functional in self.functionals.values()))))
 
     @cached_property
     def free_symbols(self) -> frozenset[sympy.Symbol]:
@@ -107,9 +107,9 @@ class Expression:
     @cached_property
     def linear(self) -> bool:
         """Whether the expression is affine in the fields, so that one solve suffices."""
-        own = not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
-        inner = (getattr(one, "integrand", None) for one in self.functionals.values())
-        return own and all(one is None or one.linear for one in inner)
+        in_jets = not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
+        integrands = (getattr(functional, "integrand", None) for functional in self.functionals.values())
+        return in_jets and all(integrand is None or integrand.linear for integrand in integrands)
 
     @property
     def kinked(self) -> bool:
@@ -197,7 +197,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = (
         Larger: np.maximum,
         Smaller: np.minimum,
         Where: lambda z, a, b: np.where(z > 0, a, b),
-        # SymPy's own, which others put into formulas
+        # SymPy's own functions, which statements in SymPy may contain
         sympy.Abs: np.abs,
         sympy.Heaviside: lambda z, middle=0.5: np.heaviside(z, middle),
         sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),
@@ -221,13 +221,13 @@ def evaluate(
     >>> evaluate([x**2 + 1, sympy.Integer(3)], {x: np.array([1.0, 2.0])})
     [array([2., 5.]), array(3.)]
     """
-    constants, steps, wanted = _program(tuple(expressions), tuple(values))
+    constants, steps, positions = _program(tuple(expressions), tuple(values))
     results = [np.asarray(value, dtype=float) for value in values.values()] + list(constants)
     known = functions or {}
     with np.errstate(all="ignore"):
         for operation, below in steps:
             results.append(np.asarray(operation([results[k] for k in below], known)))
-    return [results[k] for k in wanted]
+    return [results[k] for k in positions]
 
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -344,12 +344,12 @@ def _user_derivative(node: sympy.Derivative, arguments: list[Array], function: A
 
 
 def _flattened(arguments: list[Array]) -> tuple[tuple[int, ...], list[Array]]:
-    together = np.broadcast_arrays(*arguments)
-    return together[0].shape, [array.ravel() for array in together]
+    broadcast = np.broadcast_arrays(*arguments)
+    return broadcast[0].shape, [array.ravel() for array in broadcast]
 
 
 def constant(expression: sympy.Expr) -> float | None:
-    """The float of a constant, NaN where it has none, None for what is no constant; by floats, never digit by digit.
+    """The float of a constant, NaN where it has none, None for what is no constant; SymPy's digits are not used.
 
     >>> constant(sympy.sqrt(2)), constant(sympy.Symbol("x"))
     (1.4142135623730951, None)

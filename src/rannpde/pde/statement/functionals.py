@@ -112,7 +112,7 @@ class DefiniteIntegral:
     def _solved(self, levels: Iterable[sympy.Expr]) -> Iterator[sympy.Expr]:
         for level in levels:
             slope = sympy.diff(level, self.variable) if level.has(self.variable) else sympy.Integer(0)
-            if slope != 0 and not slope.has(self.variable):  # of others, the comparison of two rules tells the error
+            if slope != 0 and not slope.has(self.variable):  # for others, the difference of two rules gives the error
                 yield -level.xreplace({self.variable: sympy.Integer(0)}) / slope
 
 

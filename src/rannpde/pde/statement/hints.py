@@ -1,6 +1,6 @@
-"""What to say of a word that an equation cannot use: the word of this language for it, or where it is declared.
+"""Hints for words that an equation cannot use: the word of this language for them, or where to declare them.
 
-People write equations as in a textbook, in NumPy or in another tool. What they mean is mostly plain.
+People write equations as in a textbook, in NumPy or in another tool. What they mean is mostly clear.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def unknown_name(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -> st
     start = f"the name {word!r} is unknown"
     if word in SYNONYMS:
         return f"{start}; did you mean {SYNONYMS[word]!r}?"
-    meant = _derivative(word, words)
-    if meant:
-        return f"{start}; {meant}"
-    own = {*words.known(), *more}
-    near = suggestion(word, own).partition("known: ")[0]
+    derivative = _derivative(word, words)
+    if derivative:
+        return f"{start}; {derivative}"
+    known = {*words.known(), *more}
+    near = suggestion(word, known).partition("known: ")[0]
     hint = f"{near}or " if near else ""
-    listed = ", ".join(sorted(own - _WORDS))
+    listed = ", ".join(sorted(known - _WORDS))
     return f"{start}; {hint}give its value by parameters={{{word!r}: …}}; known: {listed}, and functions"
 
 
@@ -58,8 +58,8 @@ def unknown_function(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -
     start = f"the function {word!r} is unknown"
     if word in SYNONYMS:
         return f"{start}; did you mean {SYNONYMS[word]!r}?"
-    own = {*words.known(), *more} - set(words.parameters) - set(CONSTANTS)
-    return f"{start}; {suggestion(word, own)}; a function of your own is given by functions={{{word!r}: …}}"
+    known = {*words.known(), *more} - set(words.parameters) - set(CONSTANTS)
+    return f"{start}; {suggestion(word, known)}; a function of your own is given by functions={{{word!r}: …}}"
 
 
 def no_derivative(statements: list[str]) -> str:
@@ -71,7 +71,7 @@ def no_derivative(statements: list[str]) -> str:
 
 
 def _derivative(word: str, words: Vocabulary) -> str:
-    """What stands for du, d2u, ∂u, uxx, Δu; empty where the word is none of these."""
+    """A hint for du, d2u, ∂u, uxx and Δu; empty where the word is none of these."""
     for field in words.fields:
         if re.fullmatch(rf"[d∂]\d?{re.escape(field)}", word):
             known = ", ".join(f"{field}_{name}" for name in words.coordinates)

@@ -1,7 +1,7 @@
 """Functions with kinks and jumps: abs, sign, max, min, where; what their derivatives are, and when there is none.
 
 SymPy's own Max and Abs compare and simplify their arguments, at a cost that grows like the square of their number, and
-answer with complex conjugates where they cannot tell a sign. Ours are real, take two arguments, and are only
+answer with complex conjugates where they do not know a sign. Ours are real, take two arguments, and are only
 differentiated and evaluated:
 
     |g|' = sign(g) g',    max(a, b)' = step(a - b) a' + step(b - a) b',    sign(g)' = 2 δ(g) g' .
@@ -43,7 +43,7 @@ class Kinked(Real):
 
     @property
     def sides(self) -> tuple[sympy.Expr, sympy.Expr]:
-        """What it is where the level is positive, and where it is negative."""
+        """The expressions that it equals where the level is positive, and where it is negative."""
         raise NotImplementedError
 
 

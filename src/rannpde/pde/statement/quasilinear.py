@@ -30,7 +30,7 @@ from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """At points and a state: terms of the weak form and their derivatives, by test jet a and trial jet b.
+    """Terms of the weak form and their derivatives at points and a state, by test jet a and trial jet b.
 
     The jets are the value and the derivatives along each axis, 1 + d in all. The weak form of an equation is
     Σ_a ∫ terms_a ∂^a v = 0: terms (M, K, 1 + d) holds -f and the fluxes F_i; tangent (M, K, F, 1 + d, 1 + d) holds
@@ -100,7 +100,7 @@ class QuasilinearSystem(SecondOrderSystem):
 
 
 def jet_values(expression: Expression, fields: tuple[str, ...], values: Array, slopes: Array) -> dict[Jet, Array]:
-    """What the jets of an expression of at most first order are, given fields (M, F) and slopes (M, F, d)."""
+    """The values of the jets of an expression of at most first order, from fields (M, F) and slopes (M, F, d)."""
     jets = {}
     for jet in expression.jets:
         f = fields.index(jet.field)

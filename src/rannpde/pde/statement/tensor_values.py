@@ -11,34 +11,35 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
-"""How tightly a text holds together: brackets go around what is looser than its context."""
+"""Precedence of operators: brackets go around a text whose outermost operator has a lower one than its context."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A real scalar as text, with how tightly it holds together."""
+    """A real scalar as text, with the precedence of its outermost operator."""
 
     text: str
-    level: int = _ATOM
+    precedence: int = _ATOM
 
     @property
     def zero(self) -> bool:
         return self.text == "0"
 
-    def within(self, level: int) -> str:
-        return self.text if self.level >= level else f"({self.text})"
+    def within(self, precedence: int) -> str:
+        """The text, in brackets where its precedence is lower than this."""
+        return self.text if self.precedence >= precedence else f"({self.text})"
 
     def __add__(self, other: Entry) -> Entry:
         if self.zero or other.zero:
             return other if self.zero else self
         if other.text.startswith("-"):
-            return Entry(f"{self.text} - {other.text[1:]}", _SUM) if other.level != _SUM else _added(self, other)
+            return Entry(f"{self.text} - {other.text[1:]}", _SUM) if other.precedence != _SUM else _added(self, other)
         return _added(self, other)
 
     def __neg__(self) -> Entry:
         if self.zero:
             return self
-        if self.text.startswith("-") and self.level == _PRODUCT:
+        if self.text.startswith("-") and self.precedence == _PRODUCT:
             return Entry(self.text[1:], _PRODUCT)
         return Entry(f"-{self.within(_PRODUCT)}", _PRODUCT)
 
@@ -53,7 +54,7 @@ class Entry:
         if other.text.startswith("-"):
             return (
                 -(self * -other)
-                if other.level == _PRODUCT
+                if other.precedence == _PRODUCT
                 else Entry(f"{self.within(_PRODUCT)}*({other.text})", _PRODUCT)
             )
         return Entry(f"{self.within(_PRODUCT)}*{other.within(_PRODUCT)}", _PRODUCT)
@@ -68,7 +69,7 @@ class Entry:
         return Entry(f"{self.within(_ATOM)}**({exponent})", _PRODUCT)
 
     def call(self, name: str, *more: str) -> Entry:
-        """name(self, …), zero for a linear operator on zero."""
+        """The text name(self, …)."""
         return Entry(f"{name}({', '.join((self.text, *more))})")
 
 
@@ -132,8 +133,8 @@ class ComplexEntry:
         return ComplexEntry(*(part if part.zero else operator(part) for part in (self.real, self.imaginary)))
 
 
-def _squared(one: Entry) -> Entry:
-    return one if one.zero else one.power("2")
+def _squared(entry: Entry) -> Entry:
+    return entry if entry.zero else entry.power("2")
 
 
 NULL_NUMBER, UNIT_NUMBER = ComplexEntry(EMPTY_ENTRY), ComplexEntry(UNIT)
@@ -163,7 +164,7 @@ def tensor_kind(value: TensorValue) -> str:
 
 def entries(value: TensorValue) -> list[ComplexEntry]:
     """All scalars, row by row."""
-    return [value] if isinstance(value, ComplexEntry) else [one for part in value for one in entries(part)]
+    return [value] if isinstance(value, ComplexEntry) else [entry for part in value for entry in entries(part)]
 
 
 def mapped(value: TensorValue, operator: Callable[[ComplexEntry], ComplexEntry]) -> TensorValue:
@@ -176,7 +177,7 @@ def mapped(value: TensorValue, operator: Callable[[ComplexEntry], ComplexEntry])
 def paired(
     left: TensorValue, right: TensorValue, operator: Callable[[ComplexEntry, ComplexEntry], ComplexEntry]
 ) -> TensorValue:
-    """An operator on scalars of two values of one shape."""
+    """An operator on pairs of scalars of two values of the same shape."""
     if isinstance(left, ComplexEntry):
         assert isinstance(right, ComplexEntry)
         return operator(left, right)
@@ -220,11 +221,11 @@ def half_sum(matrix: MatrixValue, sign: int) -> MatrixValue:
 
 
 def determinant(matrix: MatrixValue) -> ComplexEntry:
-    """By expansion along the first row."""
+    """The determinant, by expansion along the first row."""
     if len(matrix) == 1:
         return matrix[0][0]
     parts = []
-    for k, one in enumerate(matrix[0]):
+    for k, entry in enumerate(matrix[0]):
         minor = tuple(row[:k] + row[k + 1 :] for row in matrix[1:])
-        parts.append(one * determinant(minor) if k % 2 == 0 else -(one * determinant(minor)))
+        parts.append(entry * determinant(minor) if k % 2 == 0 else -(entry * determinant(minor)))
     return total(parts)

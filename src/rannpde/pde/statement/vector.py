@@ -220,7 +220,7 @@ def _shares(x: Array, softness: float) -> Array:
 def _pullback(
     node: Operation, above: Array, below: list[Array], result: Array, softness: float
 ) -> list[Array | None] | Iterator[Array | None]:
-    """What the derivative of the whole with respect to this node means for each of its operands."""
+    """The derivatives by the operands of a node, from that by the node itself (reverse mode)."""
     with np.errstate(all="ignore"):
         if node.name in ELEMENTWISE:
             return [above * ELEMENTWISE[node.name][1](below[0], result)]

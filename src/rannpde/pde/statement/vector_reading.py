@@ -20,12 +20,12 @@ from rannpde.grammar import Binary, Call, Comparison, Index, List, Name, Negativ
 from rannpde.pde.statement.vector import ELEMENTWISE, MATRIX, SCALAR, VECTOR, Operation, combine, scalar_constant
 
 WORDS = ("sum", "norm", "dot", "min", "max", "grad", "laplace", "trace", "hessian", "diag", "where", "d")
-NOTHING, MINUS = scalar_constant(0.0), scalar_constant(-1.0)
+ZERO_SCALAR, MINUS = scalar_constant(0.0), scalar_constant(-1.0)
 
 
 @dataclass(frozen=True)
 class DiffusionFactors:
-    """A matrix c·diag(v)·C·diag(v), or c·diag(w) in place of it: what a diffusion may be.
+    """The diffusion matrix of an equation, c·diag(v)·C·diag(v) or c·diag(w).
 
     scale : c; left : v; middle : C, a constant (d, d) array; diagonal : w
     """
@@ -66,8 +66,8 @@ class VectorVocabulary:
     def _array(self, name: str, value: Any) -> Array:
         array = finite_array(f"parameters[{name!r}]", value, (0, 1, 2))
         shapes = ((), (self.dim,), (self.dim, self.dim))
-        wanted = f"a number, a vector of {self.dim} or a matrix of {self.dim} by {self.dim} numbers"
-        require(array.shape in shapes, f"parameters[{name!r}] with shape", array.shape, wanted)
+        expected = f"a number, a vector of {self.dim} or a matrix of {self.dim} by {self.dim} numbers"
+        require(array.shape in shapes, f"parameters[{name!r}] with shape", array.shape, expected)
         return array
 
     def known(self) -> list[str]:
@@ -209,7 +209,7 @@ class _Reader:
             self.count(node, 1)
             return combine(node.name, self.plain(arguments[0]))
         if node.name in self.words.functions:
-            return self.own(node)
+            return self.user_function(node)
         if node.name == "where":
             condition = arguments[0]
             assert isinstance(condition, Comparison)
@@ -229,9 +229,9 @@ class _Reader:
             self.fail(node, "a matrix where a number or a vector is needed")
         return value
 
-    def count(self, node: Call, wanted: int) -> None:
-        if len(node.arguments) != wanted:
-            self.fail(node, f"{node.name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(node.arguments)}")
+    def count(self, node: Call, expected: int) -> None:
+        if len(node.arguments) != expected:
+            self.fail(node, f"{node.name} takes {expected} argument{'s' * (expected > 1)}, not {len(node.arguments)}")
 
     def extreme(self, node: Call) -> Operation:
         parts = [self.plain(part) for part in node.arguments]
@@ -294,7 +294,7 @@ class _Reader:
         if sum(part.name == "hessian" for part in factors) != 1:
             self.fail(node, f"trace(A*hessian({self.words.field})) is the only trace")
         where = next(k for k, part in enumerate(factors) if part.name == "hessian")
-        factors = factors[where + 1 :] + factors[:where]  # the trace of a product allows the turn
+        factors = factors[where + 1 :] + factors[:where]  # a trace does not change under cyclic permutation
         names = [part.name for part in factors]
         if not names:
             factors_of_diffusion = DiffusionFactors(scale)
@@ -310,19 +310,19 @@ class _Reader:
             self.fail(node, "A must be diag(v), a constant matrix C, or diag(v)*C*diag(v)")
         return Operation("second", (), SCALAR, factors_of_diffusion)
 
-    def own(self, node: Call) -> Operation:
-        """A user's function; one evaluation at two points says whether it gives numbers or vectors."""
+    def user_function(self, node: Call) -> Operation:
+        """A user's function; one evaluation at two points shows whether it returns numbers or vectors."""
         function, parts = self.words.functions[node.name], tuple(self.plain(part) for part in node.arguments)
         probe = [np.full(2, 0.5) if part.kind == SCALAR else np.full((2, self.words.dim), 0.5) for part in parts]
         try:
             shape = np.shape(function(*probe))
-        except Exception as error:  # whatever a user's function does, it is told by its name
+        except Exception as error:  # any error of a user's function is reported with its name
             raise InputError(
                 f"functions[{node.name!r}] fails at two points: {error}; it takes arrays (M,) and (M, d)"
             ) from None
         shapes = {(2,): SCALAR, (): SCALAR, (2, self.words.dim): VECTOR}
-        wanted = f"(M,) or (M, {self.words.dim})"
-        require(shape in shapes, f"the result of functions[{node.name!r}] with shape", shape, f"of shape {wanted}")
+        expected = f"of shape (M,) or (M, {self.words.dim})"
+        require(shape in shapes, f"the result of functions[{node.name!r}] with shape", shape, expected)
         return Operation("call", parts, shapes[shape], function)
 
 
@@ -336,8 +336,8 @@ def _flattened(node: Operation) -> tuple[Operation, list[Operation]]:
         if part.kind == SCALAR:
             scale = combine("multiply", scale, part)
         else:
-            own, below = _flattened(part)
-            scale, matrices = combine("multiply", scale, own), matrices + below
+            inner_scale, inner = _flattened(part)
+            scale, matrices = combine("multiply", scale, inner_scale), matrices + inner
     return scale, matrices
 
 
@@ -351,10 +351,10 @@ class LinearParts:
     rate : c; second : the A_k; drift : the summands of b, known vectors; rest : all that is left, of u and grad(u) too
     """
 
-    rate: Operation = NOTHING
+    rate: Operation = ZERO_SCALAR
     second: tuple[DiffusionFactors, ...] = ()
     drift: tuple[Operation, ...] = ()
-    rest: Operation = NOTHING
+    rest: Operation = ZERO_SCALAR
 
 
 def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearParts:
@@ -376,24 +376,26 @@ def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearPart
             return _scaled(linear_parts(whole, fail_with), factor, node.name)
     if node.name == "dot":
         first, second = node.operands
-        for one, other in ((first, second), (second, first)):
-            if one.name == "gradient" and other.known:
-                return LinearParts(drift=(other,))
+        for gradient, drift in ((first, second), (second, first)):
+            if gradient.name == "gradient" and drift.known:
+                return LinearParts(drift=(drift,))
     if node.has("rate", "second"):
         fail_with("u_t, laplace(u) and trace(A*hessian(u)) must enter linearly, with coefficients that are known")
     return LinearParts(rest=node)
 
 
-def _total(one: Operation, other: Operation) -> Operation:
-    """The sum, without a summand that is nothing."""
-    if one is NOTHING or other is NOTHING:
-        return other if one is NOTHING else one
-    return combine("add", one, other)
+def _total(first: Operation, second: Operation) -> Operation:
+    """The sum of two operations; one that is zero is left out."""
+    if first is ZERO_SCALAR or second is ZERO_SCALAR:
+        return second if first is ZERO_SCALAR else first
+    return combine("add", first, second)
 
 
 def _scaled(parts: LinearParts, factor: Operation, how: str) -> LinearParts:
+    """The parts after the operation ``how``, "multiply" or "divide", with a factor."""
+
     def scaled(node: Operation) -> Operation:
-        return NOTHING if node is NOTHING else combine(how, node, factor)
+        return ZERO_SCALAR if node is ZERO_SCALAR else combine(how, node, factor)
 
     second = tuple(DiffusionFactors(scaled(f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
     return LinearParts(scaled(parts.rate), second, tuple(map(scaled, parts.drift)), scaled(parts.rest))

@@ -83,12 +83,12 @@ class TrefftzDiscretisation(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TrefftzState:
-    """What one iteration leaves: the network, its record, and what the next one needs of it.
+    """The state after one iteration: the network, its record, and data that the next one uses.
 
     scale : the root mean square of the solution; errors : group of features → its part of the estimate
     values : at the points inside (M, fields), each field over its own size; weights (N,) : of the output
     data : what the features are fitted to on the boundary, in L², relative to the scale
-    gains : how much of it each feature explains, where one factorisation tells
+    gains : the share of it that each feature explains, where one factorisation gives it
     """
 
     network: TrefftzNetwork | CellsNetwork
@@ -273,7 +273,7 @@ class AdaptiveTrefftz:
         return TrefftzState(network, record, scale, errors, values, minimiser.coefficients, data / scale, gains)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
-        """How much the boundary error of the iteration before was amplified inside: measured, for systems.
+        """The measured factor, for systems, by which the boundary error of the iteration before was amplified inside.
 
         The stability constant is a worst case over all features, which for a pressure is that of the roughest one. The
         change from the solution before, which was much worse, is the error that its boundary error made. Rougher

@@ -37,7 +37,7 @@ def has_maximum_principle(problem: Problem, form: CanonicalForm) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BoundaryErrors:
-    """What a network misses on the whole boundary, from one adaptive sample of it.
+    """The errors of a network on the whole boundary, from one adaptive sample of it.
 
     bound : of the error everywhere, by the maximum principle
     errors, residuals : condition → root mean square of the error of the value, and mean square of the residual
@@ -113,6 +113,6 @@ def _largest(error: Callable[[Array], Array], units: Array) -> tuple[float, Arra
 
 
 def _source_factor(boundary: PlaneBoundary, form: CanonicalForm) -> float:
-    """What a unit of error of the source may be inside: by the comparison functions |y|²/4 and b·y/|b|²."""
+    """A bound of the error inside for a unit error of the source, by the comparison functions |y|²/4 and b·y/|b|²."""
     speed = 2 * float(np.linalg.norm(form.drift))
     return 2 * boundary.radius / speed if speed else boundary.radius**2 / 4

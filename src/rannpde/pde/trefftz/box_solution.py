@@ -292,7 +292,7 @@ def _tails(part: LegendrePart) -> list[Array]:
 
 
 def _trimmed(part: LegendrePart, allowed: float) -> LegendrePart:
-    """Without the highest degrees, as far as second derivatives do not change by more than what is allowed."""
+    """The part without highest degrees, whose second derivatives in sum do not exceed ``allowed``."""
     counts = [int((own > allowed).sum()) or 1 for own in _tails(part)]
     kept = part.coefficients[tuple(slice(count) for count in counts)]
     return LegendrePart(part.box, np.ascontiguousarray(kept))

@@ -1,4 +1,4 @@
-"""What a corner needs: powers of the distance with the exponents that its conditions allow, poles that crowd there,
+"""Features for corners: powers of the distance with the exponents that its conditions allow, poles that crowd there,
 angles where given values jump."""
 
 from __future__ import annotations

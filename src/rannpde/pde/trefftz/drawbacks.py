@@ -14,7 +14,7 @@ from rannpde.rounding import COMPUTED, ROOT_ROUNDED
 
 
 def plane_drawbacks(problem: Problem, boundaries: Sequence[PlaneBoundary], tuning: TrefftzTuning) -> tuple[str, ...]:
-    """Those that the boundaries of one or several networks in the plane give."""
+    """Drawbacks because of the boundaries of one or several networks in the plane."""
     if any(_asks_at_corners(problem, boundary) for boundary in boundaries):
         return ("an output is a derivative at a corner, next to which it has poles",)
     for boundary in boundaries:
@@ -38,7 +38,7 @@ def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
 
 
 def space_drawbacks(problem: Problem, forms: Sequence[CanonicalForm]) -> tuple[str, ...]:
-    """Those that the operators and the edges of a solid give."""
+    """Drawbacks because of the operators and the edges of a solid."""
     reasons = []
     for form in forms:
         reach = form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max())

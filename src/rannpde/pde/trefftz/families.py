@@ -24,7 +24,7 @@ class FeatureFamily(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What reports call the features."""
+        """The name of the features in reports."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ REGULAR_LABEL, SINGULAR_LABEL = "regular functions", "multipoles in holes"
 
 
 def counted_features(families: Iterable[FeatureFamily]) -> str:
-    """How many features there are of each kind, in words."""
+    """The numbers of features of each kind, in words."""
     counts: dict[str, int] = {}
     for one in families:
         counts[one.label] = counts.get(one.label, 0) + one.columns
@@ -123,7 +123,7 @@ class ExponentialFamily(FeatureFamily):
 
 
 def evanescent_degrees(reach: float, digits: float) -> float:
-    """How many degrees beyond its wave number times radius, ``reach``, a wave needs for so many digits.
+    """The degrees beyond its wave number times radius, ``reach``, that a wave needs for a number of digits.
 
     Rokhlin's rule, 1.8 digits^(2/3) reach^(1/3), is for sources at the boundary itself: those of smooth data are
     farther away, and half of it is enough.
@@ -149,8 +149,8 @@ def degree_needed(sizes: Array, target: float) -> float:
 
 
 def coefficient_decay(sizes: Array) -> tuple[int, float, float]:
-    """How coefficients (N,) of degrees 0 … N - 1 end: the last degree that tells, its logarithm, and the change of the
-    logarithm per degree."""
+    """The decay of coefficients (N,) of degrees 0 … N - 1: the last significant degree, its logarithm, and the change
+    of the logarithm per degree."""
     count = len(sizes)
     envelope = np.maximum.accumulate(sizes[::-1])[::-1]
     last = max(count - 3, count // 2)  # single coefficients may vanish by symmetry

@@ -1,4 +1,4 @@
-"""What Trefftz networks make of a problem: networks on its domain or on parts of it, local solutions in cells,
+"""Formulations of a problem for Trefftz networks: networks on its domain or on parts of it, local solutions in cells,
 eigenfunctions of space, or the measures of walls. Each says when another method is better, and solves.
 """
 
@@ -82,7 +82,7 @@ class NetworkSetting(Protocol):
     def boundary_errors(
         self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
     ) -> BoundaryErrors | None:
-        """What a result misses on the boundary, where the maximum principle makes it a bound."""
+        """The errors of a result on the boundary, where the maximum principle makes a bound of them; else None."""
         ...
 
 
@@ -94,11 +94,11 @@ class NetworkFormulation:
     reason: str | None = None
 
     def drawbacks(self, problem: Problem, tuning: TrefftzTuning) -> tuple[str, ...]:
-        """Those of the setting."""
+        """The drawbacks of the setting."""
         return self.setting.drawbacks(problem, tuning)
 
     def solve(self, task: TrefftzTask) -> Solution:
-        """By the adaptive iteration."""
+        """Solve by the adaptive iteration."""
         problem, setting = task.problem, self.setting
         try:
             parts = setting.particulars(problem, task.tol)
@@ -131,7 +131,7 @@ class LocalFormulation:
         return () if self.equation.oscillates else (f"{what}, and solutions vary no faster than cells resolve",)
 
     def solve(self, task: TrefftzTask) -> Solution:
-        """By the adaptive loop over meshes."""
+        """Solve by the adaptive loop over meshes."""
         with one_thread():
             try:
                 return task.solution(VaryingSolver(self.equation, task.tol, task.monitor, task.solution).run())
@@ -161,7 +161,7 @@ class ModalFormulation:
         return ()
 
     def solve(self, task: TrefftzTask) -> Solution:
-        """With more and more eigenfunctions."""
+        """Solve with more and more eigenfunctions."""
         with one_thread():
             return self._solved(task)
 
@@ -207,7 +207,7 @@ class WallFormulation:
         return ()
 
     def solve(self, task: TrefftzTask) -> Solution:
-        """By quadrature."""
+        """Solve by quadrature."""
         problem = task.problem
         inside = problem.domain.sample(INSIDE_POINTS, rng=task.rng, method="sobol")
         finer, error = self.measures.refined(inside, task.tol)

@@ -75,7 +75,7 @@ class PlaneBoundary:
 
 
 def _key(arcs: list[Arcs]) -> tuple[float, ...]:
-    """What tells sides apart: where their arcs are."""
+    """An identifier of a side: the positions of its arcs."""
     points = [family.place(np.arange(len(family)), np.full(len(family), 3 / 8)) for family in arcs]
     return tuple(np.round(np.concatenate(points).ravel(), 12).tolist())
 

@@ -1,4 +1,4 @@
-"""What a solve by Trefftz networks tells of itself."""
+"""The record of a solve by Trefftz networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rannpde.pde.trefftz.adaptive import TrefftzIteration
 
 @dataclass(frozen=True)
 class TrefftzHistory:
-    """What only this method can tell: its iterations, its features, and the bound of the maximum principle.
+    """The record of this method: its iterations, its features, and the bound of the maximum principle.
 
     bound : of |error| everywhere in the domain; None where there is no maximum principle
     """
@@ -25,14 +25,14 @@ class TrefftzHistory:
     advice = "more features of rp.Trefftz, or another method, may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of the report."""
         texts = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.bound is not None:
             texts.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
         return texts
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The record as data for JSON."""
         rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.iterations]
         return {"iterations": rows, "features": self.features, "bound": self.bound}
 

@@ -1,5 +1,5 @@
-"""What holes need: how fast their multipoles decay, how far polynomials resolve their images, and which features belong
-to one hole alone."""
+"""Features for holes: how fast their multipoles decay, which degree of polynomials resolves their images, and which
+features belong to one hole alone."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw
 
 SLOWEST_HOLE = 0.85
-"""The slowest decay of multipoles that is believed beforehand; where holes nearly touch, coefficients tell."""
+"""The slowest decay of multipoles that is assumed beforehand; where holes nearly touch, coefficients show a slower one.
+"""
 
 
 def hole_rate(law: PlaneLaw, number: int) -> float:
-    """By which factor the multipoles of a hole decay: the images of other boundaries in it end at a limit point.
+    """The factor by which the multipoles of a hole decay: images of other boundaries in it converge to a limit point.
 
     For circles at the distance D of their centres the limit points are p and q away from them, p (D - q) = r² and
     q (D - p) = R², and between a circle and a line at the distance D, p = D - √(D² - r²).
@@ -81,7 +82,7 @@ def hole_columns(law: PlaneLaw, families: Sequence[FeatureFamily]) -> dict[int, 
             away = [float(np.linalg.norm(middle - base.centre)) for middle, _, _ in law.boundary.holes]
             columns[int(np.argmin(away))] = parts[:, 1:].ravel()
         start += family.columns
-    return {hole: own for hole, own in columns.items() if len(own)}
+    return {hole: numbers for hole, numbers in columns.items() if len(numbers)}
 
 
 def hole_rows(law: PlaneLaw, conditions: Sequence[ConditionPoints]) -> dict[int, Array]:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def layer_directions(law: PlaneLaw, count: int, rng: np.random.Generator) -> Array:
-    """Random angles (N,) of exponentials exp(k d·y - drift·y), stratified; each is largest at one corner.
+    """Stratified random angles (N,) of directions d of exponentials exp(k d·y - drift·y).
 
-    Which corner that is changes where k d - drift is along the normal of a side. Between two such angles the
-    exponentials serve one corner, and to be interpolated up to both ends they are spread like Chebyshev's points.
+    Each exponential is largest at one corner, which changes where k d - drift is along the normal of a side. Between
+    two such angles all exponentials belong to one corner; they are distributed like Chebyshev points, so that they can
+    be interpolated up to both ends.
     """
     k, drift = law.form.wave_number, law.form.drift
     turns = []
@@ -33,14 +34,14 @@ def layer_directions(law: PlaneLaw, count: int, rng: np.random.Generator) -> Arr
         return (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
     angles = []
     for low, high in zip(ends, [*ends[1:], ends[0] + 2 * np.pi], strict=True):
-        own = ceil(count / len(ends))
-        phases = np.pi * (np.arange(own) + rng.uniform(0, 1, own)) / own
+        number = ceil(count / len(ends))
+        phases = np.pi * (np.arange(number) + rng.uniform(0, 1, number)) / number
         angles.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(phases))
     return np.concatenate(angles)
 
 
 def side_frequencies(law: PlaneLaw, resolution: PlaneResolution) -> list[Array]:
-    """λ (K, 2), canonical, of the exponentials of all straight sides; parallel ones of one length share theirs."""
+    """λ (K, 2), canonical, of the exponentials of all straight sides; parallel sides of equal length share theirs."""
     sides: dict[tuple[float, float], tuple[Array, int]] = {}
     for segment, count in zip(law.boundary.segments, resolution.sources, strict=True):
         if count and segment.straight:

@@ -25,7 +25,7 @@ PANEL = 64
 
 @dataclass(frozen=True, eq=False)
 class ColumnGains:
-    """What columns of an orthogonal factorisation explain of the data, each beside those before it.
+    """The parts of the data that columns of an orthogonal factorisation explain, each in addition to those before it.
 
     features (K,) : their numbers; gains (K,) : parts of the right-hand side; left : the square of what is left of it
     rows : the number of rows
@@ -51,7 +51,7 @@ class ColumnGains:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation that tells how rows act on columns.
+    """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation of the matrix.
 
     sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
     image (N,) : what the columns explain of the right-hand side, each beside those before it
@@ -76,7 +76,7 @@ class LeastSquares:
 
     @property
     def gains(self) -> tuple[ColumnGains, ...]:
-        """What every column explains."""
+        """The part of the data that every column explains."""
         return (self.gains_of(np.arange(len(self.image))),)
 
     def gains_of(self, features: Array) -> ColumnGains:
@@ -84,11 +84,11 @@ class LeastSquares:
         return ColumnGains(features, self.image, float(self.residual @ self.residual), len(self.residual))
 
     def responses(self, interior: Array) -> Array:
-        """What a unit of boundary error may be inside: (N, K), whose largest singular value is the maximum of
-        ‖interior c‖ / ‖weights matrix c‖ over all c.
+        """A matrix (N, K) whose largest singular value is the maximum of ‖interior c‖ / ‖weights matrix c‖ over all c,
+        the error inside for a unit of boundary error.
 
         interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
-        too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
+        mere noise on the boundary do not count: a small multiple of the identity is added below the triangle.
         """
         return np.asarray(solve_triangular(self.safe, (interior / self.sizes).T, trans="T", check_finite=False))
 
@@ -122,7 +122,7 @@ def sampling_deviation(blocks: Sequence[tuple[LeastSquares, Array]]) -> float:
 
 
 def largest_singular_value(matrix: Array) -> float:
-    """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
+    """The largest singular value of a matrix (N, K), by Lanczos' iteration to three digits where the matrix is large."""
     if not np.isfinite(matrix).all():
         return np.inf
     if min(matrix.shape) < PANEL:
@@ -189,8 +189,8 @@ class Householder:
 class Regularised:
     """The factorisation of a triangle above a multiple of the identity: least squares with a small ridge.
 
-    What the triangle cannot tell from zero is then bounded instead of left out, by fast operations on blocks; a
-    factorisation with pivoting moves one column at a time.
+    Directions whose singular values are rounding are then bounded instead of left out, by fast operations on blocks; a
+    factorisation with pivoting would move one column at a time.
     """
 
     triangle: Array

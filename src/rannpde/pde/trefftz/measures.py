@@ -179,7 +179,7 @@ class WallMeasures:
         return s, np.tile(0.5 * share / panels, panels) * length[:, None] * s
 
     def refined(self, points: Array, tol: float) -> tuple[WallMeasures, float]:
-        """With as many nodes as a tolerance needs at every point (M, n), and the largest error, by twice as many nodes.
+        """The measures with as many nodes as a tolerance needs at all points (M, n), and their error, by twice as many.
 
         Small probabilities count as much as large ones.
         """
@@ -210,7 +210,7 @@ class WallMeasures:
 def wall_measures(
     axes: tuple[AxisWalls, ...], killing: float, initial: float | None, start: float = inf
 ) -> WallMeasures:
-    """With the most common of the values subtracted first, where nothing is killed, so that fewer walls count.
+    """The measures of walls. Without killing, the most common value is subtracted first, so that fewer walls count.
 
     initial : the value at the start; None for a stationary problem
     """

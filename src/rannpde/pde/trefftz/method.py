@@ -107,7 +107,7 @@ class Trefftz:
         return _formulation(problem, self.tuning)
 
     def _formulated(self, problem: Problem) -> Formulation:
-        """That of a problem without obstacles."""
+        """The formulation of a problem without obstacles."""
         formulation = self._formulation(problem)
         assert not isinstance(formulation, str)
         return formulation
@@ -115,7 +115,7 @@ class Trefftz:
 
 @lru_cache(maxsize=1)
 def _formulation(problem: Problem, tuning: TrefftzTuning) -> Formulation | str:
-    """What the method makes of a problem, or why it can make nothing of it.
+    """The formulation of a problem for this method, or the reason why there is none.
 
     One network where that suffices, cells of networks where coefficients jump or there are many holes, and cells of
     local solutions where coefficients vary. The last one is kept, since obstacles, drawbacks and the solve of a problem

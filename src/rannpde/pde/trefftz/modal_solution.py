@@ -84,7 +84,7 @@ def _judged(
     amplification: Array,
     omitted: tuple[float, Array],
 ) -> ModalResult:
-    """By the error of initial values and loads at fresh points, amplified as much as any mode amplifies it.
+    """The result with its estimate: the error of initial values and loads at new points, times the largest gain.
 
     omitted : the frequency beyond which all modes are left out, and the size of others that are, for each component
     """

@@ -68,4 +68,4 @@ class SpatialModes(ABC):
 
     @abstractmethod
     def pack(self) -> dict[str, Array]:
-        """As arrays for a file."""
+        """The arrays of the modes for a file."""

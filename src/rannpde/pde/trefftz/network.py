@@ -1,4 +1,4 @@
-"""What the method finds: features that satisfy the equation, output weights, and a particular solution."""
+"""The solution of the method: features that satisfy the equation, output weights, and a particular solution."""
 
 from __future__ import annotations
 

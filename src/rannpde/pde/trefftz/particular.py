@@ -35,7 +35,7 @@ features.
 COUNTS = {2: (16, 24, 36, 54, 80, 120, 180), 3: (12, 18, 26, 38)}
 """Fourier features of each axis that are tried in turn, in the plane and in space."""
 
-TERMS = 12
+LARGEST_SOURCE_DEGREE = 12
 """The highest degree of a source that is treated as a polynomial."""
 
 EXTENSION_ROUNDING = 1e-13
@@ -46,12 +46,12 @@ EXTENSION_CUTOFF = 1e-14
 
 
 class NoParticular(Exception):
-    """Why no particular solution was found."""
+    """Raised, with the reason, where no particular solution is accurate enough."""
 
 
 @dataclass(frozen=True, eq=False)
 class Particular:
-    """A particular solution, the largest error of its source relative to nothing (absolute), and 1/min |σ|."""
+    """A particular solution, the largest absolute error of its source, and 1/min |σ|."""
 
     part: ParticularPart
     defect: float
@@ -66,23 +66,23 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
     gain = 1 / lattice[1]
     points = source_points(problem)
-    wanted = equation.source(problem.vocabulary.symbols, points)
-    if not np.isfinite(wanted).all():
+    source = equation.source(problem.vocabulary.symbols, points)
+    if not np.isfinite(source).all():
         raise NoParticular("the source is not finite")
-    exact = _exact_polynomials(problem, [equation], points, [wanted])
+    exact = _exact_polynomials(problem, [equation], points, [source])
     if exact is not None:
         return Particular(exact[0][0], exact[1], gain)
     boxed = box_particulars(problem, (equation,), 0, box[0], False, tol) if problem.domain.dim == 3 else None
-    return boxed[0] if boxed is not None else _fourier(problem, equation, symbol, tol, points, wanted)
+    return boxed[0] if boxed is not None else _fourier(problem, equation, symbol, tol, points, source)
 
 
 def box_particulars(
     problem: Problem, equations: Sequence[LinearEquation], axis: int, planes: Array, fluxes: bool, tol: float
 ) -> list[Particular] | None:
-    """Those in slabs between planes (S + 1,) across an axis, of one solution on the bounding box that satisfies
-    homogeneous conditions on its sides; None where there is none.
+    """Particular solutions in slabs between planes (S + 1,) across an axis; None where there are none.
 
-    Features of surfaces are many, so that in space it saves more of them than it costs.
+    They are the parts of one solution on the bounding box that satisfies homogeneous conditions on its sides. In space,
+    where surfaces need many features, it saves more of them than it costs.
     """
     operator = SlabOperator.of(equations, problem.fields[0], axis, planes, fluxes)
     ratios = None if operator is None else wall_conditions(problem, problem.constraints)
@@ -95,7 +95,7 @@ def box_particulars(
 
 
 def source_points(problem: Problem) -> Array:
-    """Points at which a fit of the source is judged: of the whole domain, and more where the data vary fast."""
+    """Points at which the error of a fit of the source is measured: of the domain, and more where data vary fast."""
     points = problem.domain.sample(400, rng=12)
     if problem.variation is None:
         return points
@@ -109,24 +109,24 @@ def _applied(part: Any, symbol: Symbol, points: Array) -> Array:
 def _polynomials(problem: Problem, equations: Sequence[LinearEquation]) -> list[PolynomialPart] | None:
     """The least polynomials, one for each field, with L p = f, where all sources are polynomials of low degree."""
     names, n, fields = problem.vocabulary.symbols, problem.domain.dim, problem.fields
-    if not all(one.load.is_polynomial(*names) for one in equations):
+    if not all(equation.load.is_polynomial(*names) for equation in equations):
         return None
     box = problem.domain.bounds
     origin, length = box.mean(axis=1), 0.5 * float(np.diff(box, axis=1).max())
     local = [sympy.Symbol(f"xi{k}") for k in range(n)]
     moved = {name: sympy.Float(o) + sympy.Float(length) * xi for name, o, xi in zip(names, origin, local, strict=True)}
-    sources = [sympy.Poly(sympy.expand((-one.load).subs(moved)), *local) for one in equations]
+    sources = [sympy.Poly(sympy.expand((-equation.load).subs(moved)), *local) for equation in equations]
     degree = max(source.total_degree() for source in sources)
-    if degree > TERMS:
+    if degree > LARGEST_SOURCE_DEGREE:
         return None
-    orders = [sum(index) for one in equations for symbol in one.symbols.values() for index in symbol]
+    orders = [sum(index) for equation in equations for symbol in equation.symbols.values() for index in symbol]
     powers = _powers(n, degree + (min(orders) if len(fields) == 1 else max(orders)))
     rows = {power: k for k, power in enumerate(powers)}
     matrix, rhs = np.zeros((len(equations), len(rows), len(fields), len(rows))), np.zeros((len(equations), len(rows)))
-    for number, (one, source) in enumerate(zip(equations, sources, strict=True)):
+    for number, (equation, source) in enumerate(zip(equations, sources, strict=True)):
         for power, value in source.terms():
             rhs[number, rows[power]] = float(value)
-        for field, symbol in one.symbols.items():
+        for field, symbol in equation.symbols.items():
             for column, power in enumerate(powers):
                 for index, value in symbol.items():
                     left = tuple(p - i for p, i in zip(power, index, strict=True))
@@ -138,21 +138,23 @@ def _polynomials(problem: Problem, equations: Sequence[LinearEquation]) -> list[
     sizes = np.linalg.norm(whole, axis=0)
     sizes[sizes == 0] = 1.0
     coefficients = (np.linalg.lstsq(whole / sizes, rhs.ravel(), rcond=1e-14)[0] / sizes).reshape(len(fields), -1)
-    return [PolynomialPart(np.array(powers, dtype=float), own, origin, length) for own in coefficients]
+    return [PolynomialPart(np.array(powers, dtype=float), of_field, origin, length) for of_field in coefficients]
 
 
 def _exact_polynomials(
-    problem: Problem, equations: Sequence[LinearEquation], points: Array, wanted: Sequence[Array]
+    problem: Problem, equations: Sequence[LinearEquation], points: Array, sources: Sequence[Array]
 ) -> tuple[list[PolynomialPart], float] | None:
-    """Polynomials that satisfy all equations at points (M, n) up to rounding, and what they miss."""
+    """Polynomials that satisfy all equations at points (M, n) up to rounding, with their largest residual, or None."""
     polynomials = _polynomials(problem, equations)
     if polynomials is None:
         return None
-    missed = 0.0
-    for one, values in zip(equations, wanted, strict=True):
-        parts = [_applied(polynomials[problem.fields.index(name)], own, points) for name, own in one.symbols.items()]
-        missed = max(missed, float(np.abs(np.sum(parts, axis=0) - values).max()))
-    return (polynomials, missed) if missed <= 1e-11 * max(float(np.abs(values).max()) for values in wanted) else None
+    residual = 0.0
+    for equation, values in zip(equations, sources, strict=True):
+        symbols = equation.symbols.items()
+        parts = [_applied(polynomials[problem.fields.index(name)], symbol, points) for name, symbol in symbols]
+        residual = max(residual, float(np.abs(np.sum(parts, axis=0) - values).max()))
+    size = max(float(np.abs(values).max()) for values in sources)
+    return (polynomials, residual) if residual <= 1e-11 * size else None
 
 
 def _powers(n: int, degree: int) -> list[MultiIndex]:
@@ -178,11 +180,11 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
     fields = problem.fields
     if len(fields) == 1:
         return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
-    if all(one.load == 0 for one in equations):
+    if all(equation.load == 0 for equation in equations):
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
     box, points = problem.domain.bounds, source_points(problem)
-    wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
-    exact = _exact_polynomials(problem, equations, points, wanted)
+    sources = [equation.source(problem.vocabulary.symbols, points) for equation in equations]
+    exact = _exact_polynomials(problem, equations, points, sources)
     if exact is not None:
         gain = _gain(_matrices(fields, equations, _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, COUNTS[2][0])[0]))
         return [Particular(part, exact[1] * (k == 0), gain) for k, part in enumerate(exact[0])]
@@ -192,8 +194,8 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
         matrices = _matrices(fields, equations, frequencies)
         sides, defect = [], 0.0
-        for one, values in zip(equations, wanted, strict=True):
-            fitted = _source_fit(problem, one, frequencies, count)
+        for equation, values in zip(equations, sources, strict=True):
+            fitted = _source_fit(problem, equation, frequencies, count)
             part = FourierPart(frequencies, fitted, box.mean(axis=1))
             defect = max(defect, float(np.abs(part.derivative(points, (0,) * len(box)) - values).max()))
             sides.append(fitted.ravel())
@@ -206,10 +208,10 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         ]
         if best is None or defect < best[0].defect:
             best = solutions
-        if defect <= EXTENSION_ROUNDING * max(float(np.abs(w).max()) for w in wanted):
+        if defect <= EXTENSION_ROUNDING * max(float(np.abs(w).max()) for w in sources):
             break
     assert best is not None
-    if best[0].defect > MUCH_SMALLER * PILOT_TOLERANCE * max(float(np.abs(w).max()) for w in wanted):
+    if best[0].defect > MUCH_SMALLER * PILOT_TOLERANCE * max(float(np.abs(w).max()) for w in sources):
         raise NoParticular("Fourier features do not fit the loads")
     return best
 
@@ -217,9 +219,8 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
 def _matrices(fields: Sequence[str], equations: Sequence[LinearEquation], frequencies: tuple[Array, ...]) -> Array:
     """The symbols of a system (K, equations, fields) at all frequencies of a lattice."""
     lattice = 1j * combinations(frequencies)
-    return np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations]).transpose(
-        2, 0, 1
-    )
+    rows = [[symbol_at(equation.symbols.get(name, {}), lattice) for name in fields] for equation in equations]
+    return np.array(rows).transpose(2, 0, 1)
 
 
 def _gain(matrices: Array) -> float:
@@ -242,10 +243,10 @@ def _source_fit(problem: Problem, equation: LinearEquation, frequencies: tuple[A
 
 
 def _fourier(
-    problem: Problem, equation: LinearEquation, symbol: Symbol, tol: float, points: Array, wanted: Array
+    problem: Problem, equation: LinearEquation, symbol: Symbol, tol: float, points: Array, source: Array
 ) -> Particular:
     box = problem.domain.bounds
-    origin, size = box.mean(axis=1), float(np.abs(wanted).max())
+    origin, size = box.mean(axis=1), float(np.abs(source).max())
     best: Particular | None = None
     for count in COUNTS[problem.domain.dim]:
         reserve(8 * 16 * (2 * count) ** problem.domain.dim, "a particular solution")
@@ -253,7 +254,7 @@ def _fourier(
         coefficients = _source_fit(problem, equation, frequencies, count)
         sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)
         defect = float(
-            np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - wanted).max()
+            np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - source).max()
         )
         solution = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
         if best is None or defect < best.defect:
@@ -283,7 +284,7 @@ def _fitted(matrices: list[Array], values: Array) -> Array:
 
 
 def _trimmed(solution: Particular) -> Particular:
-    """Without the frequencies at the ends of the axes that carry nothing."""
+    """The solution without the frequencies at the ends of the axes whose coefficients are below rounding."""
     part = solution.part
     assert isinstance(part, FourierPart)
     sizes, axes = np.abs(part.coefficients), []

@@ -80,7 +80,7 @@ class SurfacePatches:
 
     @cached_property
     def _counted(self) -> tuple[Array, Array, Array]:
-        """Of every patch (P,) the area, the integral of the density, and the largest density."""
+        """Area, integral of the density, and largest density of every patch (P,)."""
         areas, integrals, largest = (np.zeros(len(self.sides)) for _ in range(3))
         for number, side in enumerate(self.every):
             if not len(self.anchors[number]):
@@ -113,8 +113,7 @@ class SurfacePatches:
         return start + np.asarray(self._trees[number].query(points)[1])
 
     def collocation(self, counts: Array, seed: int) -> tuple[Array, Array, Array]:
-        """So many points of every patch (P,), drawn with the density, their patches (M,), and the areas (M,) that they
-        stand for."""
+        """``counts`` (P,) points of the patches, sampled with the density, their patches (M,), and weights (M,)."""
         points, homes, _ = self.drawn(counts, seed, dense=True)
         _, integrals, _ = self._counted
         density = np.empty(len(points))
@@ -125,7 +124,7 @@ class SurfacePatches:
         return points, homes, (integrals / numbers)[homes] / density
 
     def drawn(self, counts: Array, seed: int, dense: bool = False) -> tuple[Array, Array, Array]:
-        """So many points of every patch (P,), evenly or with the density, their patches (M,), and their normals.
+        """``counts`` (P,) points of the patches, sampled evenly or with the density, their patches (M,), and normals.
 
         A patch that is so small that it has fewer points among very many of its side gets those that it has.
         """

@@ -49,7 +49,7 @@ def segment_points(
     """The collocation points of all segments that are no images of others."""
     total = law.boundary.length
     outer = sum(segment.length for segment in law.boundary.segments if segment.loop == 0)
-    # the two roots across a layer are alike along its side, and take half as many rows again to be told apart
+    # the two roots across a layer are alike along its side, and take half as many rows again to be distinguished
     rows = law.tuning.oversampling * (3 / 2 if law.layered else 1.0)
     points_of_corners = np.array([corner.point for corner in law.boundary.corners]).reshape(-1, 2)
     for number, segment in enumerate(law.boundary.segments):

@@ -95,6 +95,6 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
 
 
 def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:
-    """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
+    """The factor by which n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
     wanted = log(target) / min(log(max(error, 1e-300)), -MUCH_SMALLER) if error < 1 else law.tuning.growth
     return float(np.clip(wanted**power, LEAST_INCREASE, law.tuning.growth**power))

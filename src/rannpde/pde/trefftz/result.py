@@ -1,5 +1,4 @@
-"""The solution that a Trefftz network gives: judged once more at many points, with its losses and its features in
-words."""
+"""The solution of a Trefftz network: checked at many new points, with losses and a description of its features."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ DENSE = 2048
 
 @dataclass(frozen=True, eq=False)
 class TrefftzTask:
-    """What one solve is asked for: a problem, a tolerance, limits, and why and under which name it is solved so."""
+    """The task of one solve: a problem, a tolerance, limits, the name of the method and why it was chosen."""
 
     problem: Problem
     tol: float
@@ -48,12 +47,12 @@ class TrefftzTask:
         bound: float | None = None,
         checked: bool = False,
     ) -> Solution:
-        """The result of the iteration, unless conditions are missed between the points at which they were fitted.
+        """The result of the iteration as a Solution, whose conditions are checked between the points of the fit.
 
-        features : in words, those of the network unless given
-        boundary : what is known of the conditions where the maximum principle sampled the boundary
+        features : their description, that of the network by default
+        boundary : errors of the conditions on a sampled boundary, for the maximum principle
         bound : of the error everywhere, where another principle gives it
-        checked : whether conditions hold exactly, or were checked at fresh points already
+        checked : whether conditions hold exactly, or were checked at new points already
         """
         problem, monitor, network = self.problem, self.monitor, result.network
         features = network.contents if features is None else features
@@ -61,12 +60,12 @@ class TrefftzTask:
         known = boundary or BoundaryErrors(np.inf, {}, {})
         values = _given_values(problem) if status is Status.CONVERGED and not checked else []
         fresh = [term for term in values if term not in known.errors]
-        count = _each(INSIDE_POINTS, len(problem.terms))  # means of squares to 1/√200
+        count = _count_per_term(INSIDE_POINTS, len(problem.terms))  # means of squares to 1/√200
         inside, held_out = held_out_residuals(problem, network, count=count) if monitor.residuals else ({}, {})
         squares = {term: inside[term.name] for term in problem.interior if term.name in inside} | dict(known.residuals)
         others = [term for term in problem.terms if term not in fresh and term not in squares]
         others = others if monitor.residuals else []
-        points = _sampled(fresh, _each(DENSE, len(fresh)), rng=19, method="sobol")
+        points = _sampled(fresh, _count_per_term(DENSE, len(fresh)), rng=19, method="sobol")
         points += _sampled(others, count, rng=5)
         residuals = term_residuals([*fresh, *others], network, problem.vocabulary, points)
         largest = _missed(problem, fresh, points, residuals)
@@ -77,8 +76,8 @@ class TrefftzTask:
             detail = f"the conditions are missed by {largest:.1e} between the points at which they were fitted"
         losses: dict[str, float] = {}
         measures: dict[str, float] = {}
-        every = zip([*fresh, *others], residuals, strict=True)
-        squares |= {term: float(np.mean(np.square(own))) for term, own in every}
+        pairs = zip([*fresh, *others], residuals, strict=True)
+        squares |= {term: float(np.mean(np.square(residual))) for term, residual in pairs}
         for term in problem.terms if monitor.residuals else ():
             share, before = term.measure, measures.get(term.name, 0.0)
             losses[term.name] = (losses.get(term.name, 0.0) * before + squares[term] * share) / (before + share)
@@ -95,19 +94,19 @@ class TrefftzTask:
 
 
 def no_result(problem: Problem, form: CanonicalForm, reason: str, status: Status = Status.STALLED) -> TrefftzResult:
-    """Zero, with the reason why nothing was found."""
+    """The result zero, with the reason why no solution was found."""
     zero = TrefftzNetwork((), np.empty(0), (NoPart(),) * len(problem.fields), form)
     nothing = TrefftzIteration(0, 0, 0, np.inf, np.inf, np.inf, np.inf, 0.0)
     return TrefftzResult(zero, nothing, (nothing,), status, reason, 1.0)
 
 
-def _each(count: int, terms: int) -> int:
-    """Points of each of ``terms`` terms: where there are more than eight, as many in all as for eight."""
+def _count_per_term(count: int, terms: int) -> int:
+    """The number of points for each term: ``count`` for up to eight terms, and in all no more than for eight."""
     return ceil(count * min(1.0, 8 / max(terms, 1)))
 
 
 def _sampled(terms: Sequence[Term], count: int, **how: Any) -> list[Array]:
-    """So many points of the region of each term, the same for all terms of one region; or the term's own points."""
+    """``count`` points of the region of each term, shared by all terms on the region; or the points that a term has."""
     known: dict[int, Array] = {}
     for term in terms:
         region: Any = term.region
@@ -127,10 +126,10 @@ def _given_values(problem: Problem) -> list[Term]:
 
 
 def _missed(problem: Problem, terms: Sequence[Term], points: Sequence[Array], residuals: Sequence[Array]) -> float:
-    """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
+    """The largest root mean square error of given values, at points dense enough to show spikes of the data."""
     worst = 0.0
-    for term, own, residual in zip(terms, points, residuals, strict=False):
-        known = term.known(own, problem.vocabulary)
+    for term, term_points, residual in zip(terms, points, residuals, strict=False):
+        known = term.known(term_points, problem.vocabulary)
         slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
         worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))
     return worst

@@ -1,4 +1,4 @@
-"""Rows of boundary conditions, and what a function misses of them."""
+"""Rows of boundary conditions, and the residuals of a function in them."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _run(numbers: Array) -> Array | slice:
 
 @dataclass(frozen=True, eq=False)
 class Misses:
-    """What a function misses of all conditions: errors (M,), divided as rows are, with their weights and groups."""
+    """The residuals of a function in all conditions: errors (M,), scaled like rows, with their weights and groups."""
 
     errors: Array
     weights: Array

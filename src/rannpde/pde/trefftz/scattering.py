@@ -60,8 +60,8 @@ class RadiatingFeatures:
         if len(self.poles):
             gaps, radial = self._radial(points, self.poles, sum(index) + 1)
             for moment in ((1, 0), (0, 1)):
-                together = (index[0] + moment[0], index[1] + moment[1])
-                blocks.append(self.lengths * derived(gaps, radial, together))
+                total = (index[0] + moment[0], index[1] + moment[1])
+                blocks.append(self.lengths * derived(gaps, radial, total))
         return np.concatenate(blocks, axis=1)
 
     def _sources(self, points: Array, origins: Array, index: MultiIndex) -> Array:
@@ -187,7 +187,7 @@ def _iterate(
     obstacles: Domain, k: float, direction: Array, condition: str, tol: float, tuning: TrefftzTuning,
     rng: np.random.Generator, monitor: Monitor, waves: list[ScatteredWave],
 ) -> None:  # fmt: skip
-    """Solves with more and more features, each of which is appended to waves."""
+    """Solve with more and more features; every solution is appended to ``waves``."""
     law = _exterior(obstacles, k, tol, tuning)
     resolution = law.first()
     resolution = replace(
@@ -210,7 +210,7 @@ def _iterate(
 
 
 def _exterior(obstacles: Domain, k: float, tol: float, tuning: TrefftzTuning) -> PlaneLaw:
-    """The law of a box around the obstacles, of which only the holes count."""
+    """The law of features of a box whose holes are the obstacles; those of the sides of the box are not used."""
     lower, upper = obstacles.bounds.T
     margin = float((upper - lower).max())
     box = Box(**{n: (a - margin, b + margin) for n, a, b in zip(obstacles.names, lower, upper, strict=True)})
@@ -229,18 +229,18 @@ def _features(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generat
         if law.round_hole(number):
             centres.append(middle)
             radii.append(inner)
-            # all others than circles are served by poles and sources; multipoles up to k × radius carry their far field
+            # shapes other than circles have poles and sources; multipoles up to k × radius suffice for their far field
             most = ceil(law.form.wave_number * outer) + 10
-            own = resolution.holes[number]
-            degrees.append(own if inner > (1 - ROOT_ROUNDED) * outer else min(own, most))
+            degree = resolution.holes[number]
+            degrees.append(degree if inner > (1 - ROOT_ROUNDED) * outer else min(degree, most))
     poles, lengths, sources = [np.empty((0, 2))], [np.empty(0)], [np.empty((0, 2))]
     for family in law.at_corners(resolution, rng):
         if isinstance(family, SourceFamily):
             poles.append(family.sources)
             lengths.append(np.minimum(family.lengths, 1 / law.form.wave_number))
     sources += [family.sources for family in law.along(resolution, rng) if isinstance(family, SourceFamily)]
-    every = [np.concatenate(parts) for parts in (sources, poles, lengths)]
-    return RadiatingFeatures(law.form.wave_number, tuple(centres), tuple(radii), tuple(degrees), *every)
+    joined = [np.concatenate(parts) for parts in (sources, poles, lengths)]
+    return RadiatingFeatures(law.form.wave_number, tuple(centres), tuple(radii), tuple(degrees), *joined)
 
 
 def _rows(
@@ -279,9 +279,9 @@ def _fitted(
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
     coefficients = least_squares(matrix * weights[:, None], rhs * weights).coefficients
-    fresh, wanted, shares, groups = _rows(features, law, resolution, 1 / 4, float(np.sqrt(2)), condition, direction)
-    missed = np.abs(fresh @ coefficients - wanted)
-    total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))
-    errors = {int(g): float(np.linalg.norm((missed * shares)[groups == g])) for g in np.unique(groups)}
+    fresh, goal, shares, groups = _rows(features, law, resolution, 1 / 4, float(np.sqrt(2)), condition, direction)
+    residuals = np.abs(fresh @ coefficients - goal)
+    total = float(np.linalg.norm(residuals * shares) / np.linalg.norm(shares))
+    errors = {int(g): float(np.linalg.norm((residuals * shares)[groups == g])) for g in np.unique(groups)}
     wave = ScatteredWave(obstacles, k, direction, features, coefficients, total, total <= tol, monitor.elapsed)
     return wave, errors

@@ -115,7 +115,7 @@ class BoundarySegment:
 
     @cached_property
     def length(self) -> float:
-        """In canonical coordinates."""
+        """The length of the segment in canonical coordinates."""
         nodes, weights = composite_gauss(np.array([0.0, 1.0]), 24)
         return float(np.linalg.norm(self.slopes(nodes), axis=1) @ weights)
 

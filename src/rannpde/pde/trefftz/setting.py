@@ -1,4 +1,4 @@
-"""What a problem is for Trefftz networks: its equations, their canonical form, its boundary; and what it is not."""
+"""The data of a problem for Trefftz networks, equations, canonical form and boundary, or why it is none for them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TYPICAL_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class TrefftzSetting:
-    """What a problem is for this method: its equations, the canonical form, the boundary in the plane (None in space),
+    """The data of a problem for this method: equations, canonical form, boundary in the plane (None in space),
     conditions on the boundary, potentials of systems, values at single points; the domain unfolded at its mirrors.
     """
 
@@ -78,7 +78,7 @@ class TrefftzSetting:
         return self.boundary is None or 2 * self._first_columns(problem, tol, tuning) <= tuning.columns
 
     def _first_columns(self, problem: Problem, tol: float, tuning: TrefftzTuning) -> int:
-        """How many features it begins with."""
+        """The number of features of the first iteration."""
         law = self.law(problem, tol, tuning)
         return sum(family.columns for family in law.families(law.first(), np.random.default_rng(0)))
 
@@ -102,7 +102,7 @@ class TrefftzSetting:
     def boundary_errors(
         self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
     ) -> BoundaryErrors | None:
-        """What a result misses on the boundary, where the maximum principle makes it a bound."""
+        """The errors of a result on the boundary, where the maximum principle makes a bound of them; else None."""
         bounded = self.boundary is not None and self.model is None and has_maximum_principle(problem, self.form)
         if not bounded:
             return None

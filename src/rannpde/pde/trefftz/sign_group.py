@@ -41,7 +41,7 @@ class SignGroup:
 
     @property
     def order(self) -> int:
-        """How many they are, G."""
+        """The number G of its elements."""
         return len(self.flips)
 
     @cached_property

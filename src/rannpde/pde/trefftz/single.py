@@ -28,7 +28,7 @@ from rannpde.pde.trefftz.two_level import ColumnLevels, HoleBlock
 
 
 class FeatureLaw(Protocol):
-    """What knows which features a domain and an operator need; ``Any`` is its own resolution."""
+    """A law of features, which chooses them for a domain and an operator; ``Any`` is the type of its resolution."""
 
     def first(self) -> Any: ...
 
@@ -66,7 +66,7 @@ class OneNetwork:
     pins: tuple[ConditionPoints, ...] = ()
 
     def first(self) -> Any:
-        """Where the iteration begins."""
+        """The resolution of the first iteration."""
         return self.law.first()
 
     def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]:
@@ -83,12 +83,12 @@ class OneNetwork:
         return sum(family.columns for family in families)
 
     def dense(self, families: list[FeatureFamily]) -> int:
-        """Columns of the largest dense factorisation: all, unless most are the multipoles of many holes, or there are
+        """Columns of the largest dense factorisation: all, unless most are multipoles of holes, or there are
         symmetries."""
         orbits = self._orbits(families)
         if orbits is not None:
-            return max(own.shape[0] for own in orbits.combinations)
-        blocks = [HoleBlock(np.empty(0), own) for own in self.law.hole_columns(families).values()]
+            return max(combination.shape[0] for combination in orbits.combinations)
+        blocks = [HoleBlock(np.empty(0), columns) for columns in self.law.hole_columns(families).values()]
         return len(ColumnLevels.of(self.columns(families), blocks).coupled)
 
     def network(self, families: list[FeatureFamily], weights: Array) -> TrefftzNetwork:
@@ -104,7 +104,7 @@ class OneNetwork:
         return feature_values(families, points, (0,) * self.form.dim)
 
     def _orbits(self, families: list[FeatureFamily]) -> FeatureOrbits | None:
-        """How symmetries act on the features, where they are of use: values at single points are not symmetric."""
+        """How symmetries act on the features; None without symmetries, or with values at single points."""
         return None if self.pins else self.law.orbits(families)
 
     def rows(
@@ -119,13 +119,14 @@ class OneNetwork:
             errors = boundary_misses(part, conditions, self.words).errors
             return SymmetricRows(first.matrix, -errors.reshape(order, -1), first.weights, orbits)
         columns, rows = self.law.hole_columns(families), self.law.hole_rows(conditions)
-        levels = ColumnLevels.of(self.columns(families), [HoleBlock(rows[hole], own) for hole, own in columns.items()])
+        blocks = [HoleBlock(rows[hole], numbers) for hole, numbers in columns.items()]
+        levels = ColumnLevels.of(self.columns(families), blocks)
         return boundary_rows(
             families, self.network([], np.empty(0)), conditions, self.words, levels if levels.blocks else None
         )
 
     def misses(self, network: TrefftzNetwork, resolution: Any, shift: float, factor: float) -> Misses:
-        """What a function misses of the conditions at such points."""
+        """The residuals of a function in the conditions, at points that are chosen as in ``rows``."""
         return boundary_misses(network, self.law.conditions(resolution, shift, factor), self.words)
 
     def tube(self) -> tuple[Array, Array]:

@@ -52,13 +52,13 @@ class SpaceIteration:
     error: float
 
     def rate(self, later: SpaceIteration) -> float:
-        """By how much the logarithm of the error has fallen per degree until a later iteration; 0 if it has not."""
+        """The decrease of the logarithm of the error per degree until a later iteration; 0 if it has not fallen."""
         if later.regular == self.regular or later.error >= self.error:
             return 0.0
         return float(np.log(self.error / later.error)) / (later.regular - self.regular)
 
     def growth(self, before: SpaceIteration | None, wanted: float, most: float) -> float:
-        """By which factor there should be more features: errors fall with a power of their number.
+        """The factor by which the number of features should grow, as errors fall with a power of their number.
 
         Work grows with the third power of the number. Where nothing is known of the number n that is needed, growth by
         g until it is passed costs g³/(3 log g) solves with n in the mean, which is least for g = exp(1/3).
@@ -71,7 +71,7 @@ class SpaceIteration:
 
 @dataclass(frozen=True)
 class SpaceResolution:
-    """How many features every group has.
+    """The numbers of features of all groups.
 
     regular : degree of the harmonics or waves about the middle
     holes : degree of the multipoles about the middle of each spherical hole
@@ -176,7 +176,7 @@ class SpaceLaw:
 
     @cached_property
     def patches(self) -> SurfacePatches:
-        """The boundary in small patches, whose errors tell where sources are needed."""
+        """The boundary in small patches, whose errors show where sources are needed."""
         return SurfacePatches.of([self._side(term) for term in self.terms], self.group)
 
     @cached_property
@@ -205,7 +205,7 @@ class SpaceLaw:
         return families
 
     def _sources(self, counts: Array, rng: np.random.Generator) -> SourceFamily:
-        """So many sources behind each patch (P,), at a few times their spacing, in directions around the normal.
+        """``counts`` (P,) sources behind the patches, at a few times their spacing, in directions around the normal.
 
         At edges and corners sources of all directions between the normals of the sides are needed.
         """
@@ -345,15 +345,17 @@ class SpaceLaw:
         return SpaceResolution(regular, tuple(holes), tuple(sources.tolist()), now)
 
     def _most_degrees(self, degree: int, known: bool = False) -> int:
-        """By how many degrees functions about one point may grow at most from one iteration to the next: as far as
-        errors are known to fall, where that is known, and no farther than one factorisation can hold."""
+        """The largest increase of the degree of functions about one point from one iteration to the next.
+
+        It is limited by what one factorisation can hold and, unless errors are known to fall, by the usual growth.
+        """
         if not known:
             return int((np.sqrt(self.tuning.growth) - 1) * (degree + 1))
         room = np.sqrt((self.form.dim - 1) * self.tuning.columns * self.group.order)
         return max(min(degree + 1, int(room) - degree - 1), 0)
 
     def _rate(self, families: Sequence[FeatureFamily], gains: Sequence[ColumnGains]) -> float:
-        """By how much the logarithm of the error falls with each degree of the regular functions, 0 if that is not
+        """The decrease of the logarithm of the error with each degree of the regular functions, 0 if that is not
         known: over the last quarter of the degrees from which waves decay on, two at least, of which one may serve
         even functions and the other odd ones."""
         orders = _degrees(families)
@@ -366,8 +368,8 @@ class SpaceLaw:
         return max(float(np.log(squares[most - steps] / squares[most])) / (2 * steps), 0.0)
 
     def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], hole: int, factor: float) -> int:
-        """By how many degrees the harmonics or waves about a hole, or about the middle (-1), fall by a factor; two at
-        least."""
+        """The number of degrees, two at least, over which the coefficients of harmonics or waves about a hole, or the
+        middle (-1), fall by a factor."""
         about = self.centre if hole < 0 else self.holes[hole][0]
         for family, own in weights:
             if isinstance(family, SphericalFamily) and np.array_equal(family.centre, about):

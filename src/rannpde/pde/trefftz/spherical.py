@@ -127,12 +127,12 @@ class SphericalFamily(CanonicalFamily):
 
     @property
     def _unit(self) -> float:
-        """k, or the inverse of the radius where functions have no length of their own."""
+        """The unit of 1/length: k, or the inverse of the radius for harmonic functions."""
         return 1 / self.radius if self._harmonic else self.form.wave_number
 
     @property
     def _signs(self) -> tuple[float, float]:
-        """Of the terms f_{l-1} and f_{l+1} of derivatives, relative to those of j_l."""
+        """The signs of the terms f_{l-1} and f_{l+1} of derivatives, relative to those of j_l."""
         if self._harmonic:
             return (1.0, 0.0) if self.regular else (0.0, 1.0)
         if self._screened:
@@ -151,12 +151,12 @@ class SphericalFamily(CanonicalFamily):
 
     @cached_property
     def _factors(self) -> Array:
-        """By which every function (K,) is multiplied so that its size at the radius is about one."""
+        """The factors (K,) of the functions, with which their size at the radius is about one."""
         top, x = int(self.degree), self._unit * self.radius
         l, m = self._pairs  # noqa: E741
         here = np.array([x])
         if self._harmonic:
-            # functions of files that are older have this sign and size
+            # functions in files of earlier releases have this sign and size
             return (-1.0) ** m * np.sqrt(4 * np.pi / (2 * l + 1)) / self._radial(top, here)[l, 0]
         if self._screened:
             return 1 / np.maximum(np.abs(self._radial(top, here)[:, 0]), 1e-290)[l]
@@ -221,16 +221,17 @@ class SphericalFamily(CanonicalFamily):
     def _weights(self, weights: Array, index: MultiIndex, top: int) -> Array:
         """Complex weights h_lm (top + 1, top + 1), for which ∂^index of the sum is Re Σ h_lm f_l Y_l^m, m ≥ 0."""
         l, m = self._pairs  # noqa: E741
-        own = weights[: len(l)].astype(complex)
-        own[m > 0] -= 1j * weights[len(l) :]
+        complex_weights = weights[: len(l)].astype(complex)
+        complex_weights[m > 0] -= 1j * weights[len(l) :]
         order = sum(index)
-        every = self._derivative(index)[:, l * l + l + m] @ (own * self._factors * self._unit**order)
+        complex_weights = complex_weights * self._factors * self._unit**order
+        weights_by_order = self._derivative(index)[:, l * l + l + m] @ complex_weights
         folded = np.zeros((top + 1, top + 1), dtype=complex)
         l, m = np.tril_indices(int(self.degree) + order + 1)  # noqa: E741
-        folded[l, m] = every[l * l + l + m]
+        folded[l, m] = weights_by_order[l * l + l + m]
         negative = m > 0  # Y_l^{-m} is (-1)^m times the conjugate of Y_l^m
         l, m = l[negative], m[negative]  # noqa: E741
-        folded[l, m] += (-1.0) ** m * every[l * l + l - m].conj()
+        folded[l, m] += (-1.0) ** m * weights_by_order[l * l + l - m].conj()
         return folded
 
     def _summed(self, away: Array, radius: Array, weights: Array) -> Array:
@@ -251,8 +252,8 @@ class SphericalFamily(CanonicalFamily):
                 if l > m + 1:
                     share = np.sqrt(((l - 1) ** 2 - m * m) / (4 * (l - 1) ** 2 - 1))
                     table[l] -= (ratio * share) * table[l - 2]
-            scaled, own = table[m:] * radial[m:], weights[:, m:, m]
-            sums += (own.real @ scaled) * power.real - (own.imag @ scaled) * power.imag
+            scaled, of_order = table[m:] * radial[m:], weights[:, m:, m]
+            sums += (of_order.real @ scaled) * power.real - (of_order.imag @ scaled) * power.imag
         return sums
 
     def _derivatives(self, away: Array, radius: Array, index: MultiIndex) -> Array:
@@ -262,8 +263,8 @@ class SphericalFamily(CanonicalFamily):
         levels = np.repeat(np.arange(degree + order + 1), 2 * np.arange(degree + order + 1) + 1)
         table = harmonics * self._radial(degree + order, self._unit * radius)[levels]
         l, m = self._pairs  # noqa: E741
-        wanted = l * l + l + m
-        values = (self._derivative(index)[:, wanted].T @ table).T * (self._unit**order * self._factors)
+        columns = l * l + l + m
+        values = (self._derivative(index)[:, columns].T @ table).T * (self._unit**order * self._factors)
         return np.concatenate([values.real, values.imag[:, m > 0]], axis=1)
 
     def _derivative(self, index: MultiIndex) -> csr_matrix:
@@ -271,14 +272,14 @@ class SphericalFamily(CanonicalFamily):
         degree, order = int(self.degree), sum(index)
         matrix = csr_matrix(((degree + order + 1) ** 2, (degree + 1) ** 2), dtype=complex)
         for up, down, weight in ladder((index[0], index[1])):
-            own = identity((degree + 1) ** 2, format="csr")
+            product = identity((degree + 1) ** 2, format="csr")
             for number, turn in enumerate([1] * up + [-1] * down + [0] * index[2]):
-                own = _step(degree + number, turn, self._signs) @ own
-            matrix = matrix + weight * own
+                product = _step(degree + number, turn, self._signs) @ product
+            matrix = matrix + weight * product
         return matrix
 
     def _exponent(self, away: Array, radius: Array) -> Array:
-        """What scaled functions leave out: the growth of i_l, the decay of k_l, both one at the radius; the drift."""
+        """The exponent that scaled functions leave out: growth of i_l, decay of k_l (one at the radius), and drift."""
         total = -(away @ self.form.drift)
         if self._screened:
             grown = self.form.wave_number * (radius - self.radius)

@@ -26,7 +26,7 @@ class FeatureOrbits:
     """How a group acts on features: φ_j at the image of a point is signs_j times φ_k at the point, k = numbers_j.
 
     numbers, signs (G, N); orders (N,) : the degree of each feature in an expansion, -1 for others. Combinations are in
-    the order of degrees, so that one factorisation tells how errors fall with the degree.
+    the order of degrees, so that one factorisation shows how errors fall with the degree.
     """
 
     group: SignGroup
@@ -66,7 +66,7 @@ class SymmetricLeastSquares:
 
     @property
     def gains(self) -> tuple[ColumnGains, ...]:
-        """What every column of every block explains; a combination has the number of its first feature."""
+        """The part of the data that columns explain, by blocks; a combination has the number of its first feature."""
         pairs = zip(self.combinations, self.blocks, strict=True)
         return tuple(block.gains_of(own.indices[own.indptr[:-1]]) for own, block in pairs)
 
@@ -75,7 +75,7 @@ class SymmetricLeastSquares:
         return sum(block.rank for block in self.blocks)
 
     def responses(self, interior: Array) -> Array:
-        """What a unit of boundary error may be inside: (N, K), as ``LeastSquares.responses`` has it."""
+        """The gain (N, K) of boundary errors inside, as in ``LeastSquares.responses``."""
         pairs = zip(self.combinations, self.blocks, strict=True)
         return np.concatenate([block.responses((own @ interior.T).T) for own, block in pairs])
 

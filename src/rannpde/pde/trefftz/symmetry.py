@@ -1,4 +1,4 @@
-"""Mirror symmetry: straight sides whose conditions say that the solution continues by reflection.
+"""Mirror symmetry: straight sides whose conditions allow the continuation of the solution by reflection.
 
 On x = c the condition ∂_x u = 0 continues u evenly to the other side, and u = 0 continues it oddly. In elasticity and
 flow a vanishing normal displacement with vanishing shear stress is the symmetric continuation, and a vanishing

@@ -1,7 +1,7 @@
 """Which conditions of plane elasticity are natural: those on tractions.
 
 At corners Trefftz networks have singular features that satisfy the conditions of both sides. Where these are values and
-tractions, finite energy tells which of the features belong to the solution, and there is one. Conditions on other
+tractions, finite energy decides which of the features belong to the solution, which is unique. Conditions on other
 combinations of derivatives, such as normal derivatives of the displacements, have no energy: what satisfies them to
 rounding may be another solution, singular at a corner.
 """

@@ -12,16 +12,16 @@ from rannpde.rounding import ROUNDED
 class TrefftzTuning:
     """Empirical numbers; users need none of them.
 
-    columns : features at most; factorisations beyond take longer than the solves of other methods
+    columns : most features; with more, factorisations take longer than the solves of other methods
     oversampling : rows per feature; below 2 least squares may oscillate between the points
-    growth : factor at most of the features of a group from one iteration to the next
+    growth : largest factor on the number of features of a group from one iteration to the next
     offset : distance of sources from the boundary in units of their spacing; exp(-2π offset), the aliasing error, is
         rounding
     crowding : σ of the distances exp(-σ (√n - √j)) of poles from a corner; 4 is the value of Gopal and Trefethen
     closest : distance of the nearest pole from a corner over that of the farthest: coordinates have 16 digits
     plane_waves : k × radius beyond which plane waves are as well conditioned as Bessel functions, and cheaper
-    layers : radius/layer width beyond which functions that fill the domain cannot make layers
-    iterations : adaptive iterations at most
+    layers : radius over width of a boundary layer beyond which functions on the whole domain cannot represent layers
+    iterations : most adaptive iterations
     patience : iterations in a row that may fail to halve the estimate
     """
 

@@ -1,4 +1,4 @@
-"""Least squares for many holes: few features couple them all, and the rest of each is solved for by iteration.
+"""Least squares for many holes: few features couple all of them, and those of each hole alone are found by iteration.
 
 The higher multipoles of a hole die out before they reach its neighbours: on the boundary of their own hole they are a
 basis, elsewhere they are small. So the features are divided into two levels. Polynomials, what corners need, and the
@@ -46,7 +46,7 @@ class ColumnLevels:
 
     @classmethod
     def of(cls, count: int, blocks: Sequence[HoleBlock]) -> ColumnLevels:
-        """The levels of ``count`` columns; all are of the first where the others would not be most of them."""
+        """The levels of ``count`` columns; there is only the first level unless most columns belong to holes."""
         inner = np.concatenate([np.empty(0, dtype=int), *(block.columns for block in blocks)])
         if 2 * len(inner) <= count:
             return cls(np.arange(count), ())
@@ -66,7 +66,7 @@ class ColumnLevels:
 
 @dataclass(frozen=True, eq=False)
 class TwoLevelLeastSquares:
-    """The minimiser of ‖matrix c - rhs‖, and what tells how rows act on columns.
+    """The minimiser of ‖matrix c - rhs‖, and the factors of the matrix, which give the gain of errors.
 
     sizes (N,) of the columns, which were divided by them, level after level; basis (M, n) : orthonormal, of the first
     level with its triangle; fine (M, N - n) : the second level, orthonormal on its own holes by triangles of theirs;
@@ -88,13 +88,13 @@ class TwoLevelLeastSquares:
         return Regularised.of(self.triangle, SAFE).triangle
 
     def responses(self, interior: Array) -> Array:
-        """What a unit of boundary error may be inside: (N, K), whose largest singular value bounds the maximum of
-        ‖interior c‖ / ‖matrix c‖ over all c from above. interior (K, N) : as ``LeastSquares.responses`` has it."""
+        """A matrix (N, K) whose largest singular value bounds ‖interior c‖ / ‖matrix c‖ from above for all c, the error
+        inside for a unit of boundary error. interior (K, N) : as in ``LeastSquares.responses``."""
         scaled, count = (interior[:, self.levels.order] / self.sizes).T, len(self.levels.coupled)
         first = solve_triangular(self._safe, scaled[:count], trans="T", check_finite=False)
         second = -self.fine.T @ (self.basis @ first)
-        for own, triangle in zip(self.levels.slices, self.triangles, strict=True):
-            second[own] += solve_triangular(triangle, scaled[count:][own], trans="T", check_finite=False)
+        for hole, triangle in zip(self.levels.slices, self.triangles, strict=True):
+            second[hole] += solve_triangular(triangle, scaled[count:][hole], trans="T", check_finite=False)
         return np.concatenate([first, second / self.smallest])
 
 
@@ -113,25 +113,25 @@ def two_level_least_squares(
     triangle, basis = first.triangle, first.orthonormal
     second = Regularised.of(triangle, ridge)
     triangles = []
-    for block, own in zip(levels.blocks, levels.slices, strict=True):
+    for block, hole in zip(levels.blocks, levels.slices, strict=True):
         checkpoint()
-        here = Householder.of(np.asfortranarray(fine[block.rows, own])).triangle
-        triangles.append(Regularised.of(here, ridge).triangle)
-        fine[:, own] = dtrsm(1.0, triangles[-1], fine[:, own], side=1)
+        factor = Householder.of(np.asfortranarray(fine[block.rows, hole])).triangle
+        triangles.append(Regularised.of(factor, ridge).triangle)
+        fine[:, hole] = dtrsm(1.0, triangles[-1], fine[:, hole], side=1)
     solution, left, smallest = np.zeros(len(sizes)), rhs, 1.0
     # iterative refinement: one solve leaves rounding errors of its own
     half = float(np.sqrt(ridge))
-    for wanted in (max(accuracy, half), max(accuracy / half, half)):
-        if wanted >= 1:
+    for decrease in (max(accuracy, half), max(accuracy / half, half)):
+        if decrease >= 1:
             break
-        inside, lowest = _conjugate_gradients(fine, basis, left, wanted, max(accuracy, ridge))
+        inside, lowest = _conjugate_gradients(fine, basis, left, decrease, max(accuracy, ridge))
         smallest = min(smallest, lowest)
         rest = left - fine @ inside
         change = second.solved(first.applied(rest))
         left = rest - coupled @ change
         solution += np.concatenate([change, inside])
-    for own, here in zip(levels.slices, triangles, strict=True):
-        solution[count:][own] = solve_triangular(here, solution[count:][own], check_finite=False)
+    for hole, factor in zip(levels.slices, triangles, strict=True):
+        solution[count:][hole] = solve_triangular(factor, solution[count:][hole], check_finite=False)
     coefficients = np.empty(len(sizes))
     coefficients[levels.order] = solution / sizes
     diagonal = np.abs(np.diag(triangle))

@@ -42,7 +42,7 @@ class ModalStatement:
 
 
 def modal_statement(problem: Problem) -> ModalStatement | str:
-    """The problem in eigenfunctions, or the reason why it is none."""
+    """The problem as one that eigenfunctions solve, or the reason why it is not."""
     domain = problem.domain
     assert isinstance(domain, SpaceTime)
     if problem.obstacles:
@@ -60,17 +60,17 @@ def modal_statement(problem: Problem) -> ModalStatement | str:
         return symbols
     measured = _measured(evolution, symbols)
     stated = [_walls(evolution, name, measured is not None) for name in problem.fields]
-    for one in stated:
-        if isinstance(one, str):
-            return one
-    walls = [one for one in stated if isinstance(one, Walls)]
-    if any((one.box, one.circle) != (walls[0].box, walls[0].circle) for one in walls):
+    for of_field in stated:
+        if isinstance(of_field, str):
+            return of_field
+    walls = [of_field for of_field in stated if isinstance(of_field, Walls)]
+    if any((of_field.box, of_field.circle) != (walls[0].box, walls[0].circle) for of_field in walls):
         return "the fields have different conditions"
     if set(evolution.initial) != set(evolution.components):
         return "initial values are not given by formulas"
     if any(term.expression.kinked for term in problem.constraints):
         return "initial values have kinks or jumps"
-    lift = tuple(_lift(one, space.bounds) for one in walls) if measured is None else (measured,)
+    lift = tuple(_lift(of_field, space.bounds) for of_field in walls) if measured is None else (measured,)
     return ModalStatement(evolution, walls[0], symbols, lift)
 
 
@@ -114,7 +114,10 @@ def _symbols(evolution: Evolution, round_space: bool) -> ModalSymbols | str:
 
 
 def _walls(evolution: Evolution, name: str, measured: bool) -> Walls | str:
-    """The conditions of a field; those that are measured hold whatever their values are."""
+    """The conditions of a field, or the reason why eigenfunctions do not satisfy them.
+
+    measured : whether ``caloric_walls`` has the values on walls, which may then differ
+    """
     space = evolution.domain.space
     terms = evolution.boundary(name)
     if isinstance(space, Ball) and space.dim > 1:
@@ -124,17 +127,17 @@ def _walls(evolution: Evolution, name: str, measured: bool) -> Walls | str:
     for axis in range(space.dim):
         ends = []
         for normal in (-1.0, 1.0):
-            own = [row for row in rows if row is not None and row.axis == axis and row.normal == normal]
-            if len(own) != 1 or None in rows:
+            at_end = [row for row in rows if row is not None and row.axis == axis and row.normal == normal]
+            if len(at_end) != 1 or None in rows:
                 return "walls have other conditions than one of values and normal derivatives each"
-            coefficients = own[0].row.coefficients
+            coefficients = at_end[0].row.coefficients
             if set(coefficients) - {0, 1}:
                 return "walls have conditions of higher order"
             value, slope = coefficients.get(0, 0.0), normal * coefficients.get(1, 0.0)
             height = np.inf if slope == 0 else value / slope
             if height < 0:
                 return "a wall feeds what leaves it: u_n + h u = 0 with h < 0"
-            given = constant(own[0].value)
+            given = constant(at_end[0].value)
             if given is None or (given and not np.isinf(height)):
                 return "conditions on walls vary, or fluxes are given"
             ends.append(height)
@@ -153,17 +156,17 @@ def _circle(evolution: Evolution, name: str) -> Walls | str:
     conditions = constraints_of(evolution, name, 4)
     if len(conditions) != 1:
         return "the circle has other conditions than one"
-    one = conditions[0]
-    value, given = one.coefficients.get((0, 0)), constant(one.value)
-    slopes = [one.coefficients.get(index) for index in ((1, 0), (0, 1))]
-    if given is None or any(sum(index) > 1 for index in one.coefficients):
+    condition = conditions[0]
+    value, given = condition.coefficients.get((0, 0)), constant(condition.value)
+    slopes = [condition.coefficients.get(index) for index in ((1, 0), (0, 1))]
+    if given is None or any(sum(index) > 1 for index in condition.coefficients):
         return "the condition on the circle varies"
     if slopes[0] is None and slopes[1] is None and value is not None and np.ptp(value) == 0:
         return Walls((), np.inf, (given / float(value[0]),))
     if value is not None or slopes[0] is None or slopes[1] is None or given:
         return "the condition on the circle is neither u = c nor a flux of zero"
-    across = slopes[0] * one.normals[:, 0] + slopes[1] * one.normals[:, 1]
-    along = slopes[0] * one.normals[:, 1] - slopes[1] * one.normals[:, 0]
+    across = slopes[0] * condition.normals[:, 0] + slopes[1] * condition.normals[:, 1]
+    along = slopes[0] * condition.normals[:, 1] - slopes[1] * condition.normals[:, 0]
     if np.abs(along).max() > 1e-12 * np.abs(across).max():
         return "the condition on the circle is neither u = c nor a flux of zero"
     return Walls((), 0.0, (0.0,))

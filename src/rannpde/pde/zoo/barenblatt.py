@@ -53,7 +53,7 @@ class Barenblatt:
         exponent: float = 2.0,
         centre: Sequence[float] | None = None,
     ) -> Barenblatt:
-        """The profile whose support has that radius at that time; centred at (1/2, …, 1/2) unless told otherwise."""
+        """The profile whose support has that radius at that time; centred at (1/2, …, 1/2) by default."""
         require(0 < radius < np.inf, "radius", radius, "a finite number > 0")
         require(0 < time < np.inf, "time", time, "a finite number > 0")
         middle = (0.5,) * positive_integer("space_dim", space_dim) if centre is None else tuple(centre)

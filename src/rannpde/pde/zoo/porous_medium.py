@@ -19,7 +19,7 @@ def problem(
     start: float = 0.1,
     duration: float = 1.0,
 ) -> Problem:
-    """On the unit cube, values given at the start and on the walls.
+    """The porous medium equation on the unit cube, with values given at the start and on the walls.
 
     With ``radius`` the support has that radius at the first time and its edge moves through the cube; without, b =
     ``mass_parameter`` = 1 makes the support cover the cube, so that the solution is smooth and positive, as

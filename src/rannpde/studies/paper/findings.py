@@ -1,4 +1,4 @@
-"""The paper's curves in sentences: the slope, where a straight line begins, and what holds the curve there."""
+"""The paper's curves in sentences: the slope, where a straight line begins, and what limits the error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAPER_CHAPTERS = {"porous-medium": "", "navier-stokes": "travelling wave"}
 
 
 def findings(sections: Sequence[Section]) -> list[str]:
-    """One sentence or two for each curve of the paper; the limits are told where their study was run."""
+    """One sentence or two for each curve of the paper; the limits are stated where their study was run."""
     held = {}
     for section in sections:
         if section.chapter.name == "limits" and section.series:

@@ -1,4 +1,4 @@
-"""What holds each curve: the paper's fit at one width, with one thing changed at a time."""
+"""What limits the error of each curve: the paper's fit at one width, with one setting changed at a time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def chapter(size: Size) -> Chapter:
         seeds=medium.seeds[:3],
         curves=tuple(curves),
     )
-    question = "Which limit holds each curve: width, penalty, sampling, frequency scale or smoothness?"
+    question = "What limits the error of each curve: width, penalty, sampling, frequency scale or smoothness?"
     return Chapter("limits", study, question, _draw, DEVIATIONS, _tables, with_slopes=False)
 
 
@@ -88,8 +88,8 @@ def _variants(name: str, target: Target, smooth: Target, base: Study, width: int
 
 
 def ratios(series: Sequence[Series]) -> dict[str, dict[str, Ratio]]:
-    """target → limit → error with the change over error without, over the seeds that have both."""
-    by_label = {one.label: one for one in series}
+    """target → limit → error with the change over error without it, over the seeds that have both."""
+    by_label = {curve.label: curve for curve in series}
     names = dict.fromkeys(label.split(": ")[0] for label in by_label if label.endswith(BASE))
     table: dict[str, dict[str, Ratio]] = {name: {} for name in names}
     for name, (limit, change) in product(names, CHANGES.items()):
@@ -101,13 +101,13 @@ def ratios(series: Sequence[Series]) -> dict[str, dict[str, Ratio]]:
 
 
 def verdict(changes: dict[str, Ratio]) -> str:
-    """The limits in order of what removing them gains, those that gain a tenth or more on every seed."""
+    """The limits in the order of the gain from removing them; only gains of a tenth or more, with every seed, count."""
     helping = sorted((values[0], limit) for limit, values in changes.items() if values[0] < HELPS and values[2] < 1)
     return ", then ".join(limit for _, limit in helping) if helping else "none of these"
 
 
 def _tables(series: Sequence[Series]) -> list[Table]:
-    base = {one.label.split(": ")[0]: one for one in series if one.label.endswith(BASE)}
+    base = {curve.label.split(": ")[0]: curve for curve in series if curve.label.endswith(BASE)}
     rows = [
         (
             name,

@@ -21,7 +21,7 @@ from rannpde.studies.study import Study
 
 @dataclass(frozen=True)
 class PathsCost:
-    """What every dimension is given: steps in time, neurons, training paths, fresh paths."""
+    """The cost of every dimension: steps in time, neurons, training paths, fresh paths."""
 
     steps: int
     width: int

@@ -180,7 +180,7 @@ def _tables(series: Sequence[Series]) -> list[Table]:
 
 
 def _equations(series: Sequence[Series]) -> Table:
-    """J¹ and J² of flows apart, with the corollary's bound of J¹ alone."""
+    """J¹ and J² of flows separately, with the corollary's bound of J¹ alone."""
     rows = []
     for name, members in _groups(series).items():
         for kind, one in members.items():

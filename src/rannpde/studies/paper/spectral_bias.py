@@ -35,7 +35,7 @@ DEVIATIONS = (
 
 
 def chapter(size: Size) -> Chapter:
-    """One panel a width."""
+    """The chapter, whose figure has one panel for each width."""
     curves = [
         MeasuredCurve(name, BandErrors("", "", PlaneWaves(), 0, _WIDTHS[size], law, scale))
         for name, (law, scale) in _LAWS.items()
@@ -53,8 +53,8 @@ def chapter(size: Size) -> Chapter:
     return Chapter("spectral-bias", study, question, _draw, DEVIATIONS, remarks=_remarks, with_slopes=False)
 
 
-def _bands(one: Series, index: int, share: float) -> np.ndarray:
-    return np.array([one.quantiles(share, f"band {band}")[index] for band in range(BANDS)])
+def _bands(curve: Series, index: int, share: float) -> np.ndarray:
+    return np.array([curve.quantiles(share, f"band {band}")[index] for band in range(BANDS)])
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
@@ -63,12 +63,12 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure.set_figwidth(figure.get_figwidth() + 2.4)  # room for the legend
     words, octaves = [], np.arange(BANDS)
     for index, (axes, width) in enumerate(zip(grid, widths, strict=True)):
-        for number, one in enumerate(series):
-            low, middle, high = (_bands(one, index, share) for share in (0.0, 0.5, 1.0))
+        for number, curve in enumerate(series):
+            low, middle, high = (_bands(curve, index, share) for share in (0.0, 0.5, 1.0))
             axes.fill_between(octaves, low, high, color=COLOURS[number], alpha=0.2, lw=0)
-            axes.plot(octaves, middle, color=COLOURS[number], marker=MARKERS[number], label=one.label)
+            axes.plot(octaves, middle, color=COLOURS[number], marker=MARKERS[number], label=curve.label)
             words.append(
-                f"N = {width}, {one.label}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the highest."
+                f"N = {width}, {curve.label}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the highest."
             )
         axes.axhline(1.0, color="black", ls="--", lw=1.0, label="not learnt")
         axes.set_xticks(octaves, ["1", *(f"{2**b}–{2 ** (b + 1) - 1}" for b in range(1, BANDS))])
@@ -86,10 +86,10 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
 
 def _remarks(series: Sequence[Series]) -> list[str]:
     remarks = []
-    for one in series:
-        middle = _bands(one, len(one.widths) - 1, 0.5)
+    for curve in series:
+        middle = _bands(curve, len(curve.widths) - 1, 0.5)
         remarks.append(
-            f"{one.label}, N = {one.widths[-1]}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the "
+            f"{curve.label}, N = {curve.widths[-1]}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the "
             f"highest, "
             f"{middle[-1] / max(middle[0], 1e-300):.1g} times as much."
         )

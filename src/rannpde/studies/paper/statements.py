@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class PaperStatement:
     """label : the paper's label, or its section; code : dotted name under rannpde; test : file::function under tests
 
-    figure : chapters of the report that show it, apart by commas; empty where there is none
+    figure : chapters of the report that show it, separated by commas; empty where there is none
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""What the paper does not tell: b, centre, T, t₀, scale and test law of its main figure, each changed alone."""
+"""Settings of the main figure that the paper does not state, each changed alone: b, centre, T, t₀, scale, test law."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN_DIMENSIONS = (4, 5)
 _BASE = "as assumed"
 _TOGETHER = "T = 0.1 and tested where trained"
 _WIDTHS: dict[Size, tuple[int, int, int]] = {"quick": (32, 512, 1), "default": (256, 1448, 2), "full": (128, 8192, 2)}
-"""First, last, and steps a doubling: a rate is told of five widths with errors below 0.5."""
+"""First, last, and steps a doubling: a rate is stated where five widths have errors below 0.5."""
 _LAST_TOGETHER: dict[Size, int] = {"quick": 512, "default": 2896, "full": 8192}
 """In d = 5 the errors of two settings changed together are below 0.5 from N = 724 on: five widths up to 2,896."""
 SEEDS: dict[Size, int] = {"quick": 2, "default": 2, "full": 5}
@@ -87,8 +87,8 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     }
     drawings = []
     for together, (name, caption) in enumerate(captions.items()):
-        chosen = [one for one in series if one.label.endswith(_TOGETHER) == bool(together)]
-        groups = [(f"d = {d}", [one for one in chosen if one.space_dim == d]) for d in UNKNOWN_DIMENSIONS]
+        chosen = [curve for curve in series if curve.label.endswith(_TOGETHER) == bool(together)]
+        groups = [(f"d = {d}", [curve for curve in chosen if curve.space_dim == d]) for d in UNKNOWN_DIMENSIONS]
         if chosen:
             drawings.append(comparison_drawing([group for group in groups if group[1]], name, caption))
     return drawings
@@ -96,10 +96,10 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
 
 def _tables(series: Sequence[Series]) -> list[Table]:
     rows = []
-    for one in series:
-        slope = one.asymptotic_slope
-        told = "–" if slope is None else f"{slope.value:.2f} {interval_text(slope)} from N = {slope.first}"
-        rows.append((one.label, f"N = {one.widths[-1]}", f"{one.mean()[-1]:.3g}", told, reading(one)))
+    for curve in series:
+        slope = curve.asymptotic_slope
+        text = "–" if slope is None else f"{slope.value:.2f} {interval_text(slope)} from N = {slope.first}"
+        rows.append((curve.label, f"N = {curve.widths[-1]}", f"{curve.mean()[-1]:.3g}", text, reading(curve)))
     head = ("setting", "last width", "error there", "slope of the asymptotic part", "reading")
     return [Table("Which settings are in their asymptotic regime, and with which slope.", head, tuple(rows))]
 
@@ -108,10 +108,10 @@ def _remarks(series: Sequence[Series]) -> list[str]:
     """The chapter's question, answered for each dimension."""
     remarks = []
     for d in UNKNOWN_DIMENSIONS:
-        readings = {one.label.removeprefix(f"d = {d}, "): reading(one) for one in series if one.space_dim == d}
+        readings = {curve.label.removeprefix(f"d = {d}, "): reading(curve) for curve in series if curve.space_dim == d}
         if readings:
-            covering = [name for name, told in readings.items() if told.startswith("covers")]
-            crude = sum(told.startswith("no rate: the error is above") for told in readings.values())
+            covering = [name for name, text in readings.items() if text.startswith("covers")]
+            crude = sum(text.startswith("no rate: the error is above") for text in readings.values())
             answer = ", ".join(covering) if covering else "none"
             remarks.append(
                 f"d = {d}: settings whose slope covers -1/2: {answer}; {crude} of {len(readings)} still have errors "

@@ -31,7 +31,7 @@ DEVIATIONS = (
 
 
 def chapter(size: Size) -> Chapter:
-    """Nine comparisons (and π unscaled) on the Barenblatt profile in d = 2."""
+    """The chapter: nine comparisons (and π unscaled) on the Barenblatt profile in d = 2."""
     curves = [
         FittedCurve(f"{activation}, {name}", features=_with(layer, activation))
         for activation in COMPARED_ACTIVATIONS
@@ -67,11 +67,11 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
 
 
 def _of(series: Sequence[Series], activation: str) -> list[Series]:
-    return [one for one in series if one.first_fit.features.activation == activation]
+    return [curve for curve in series if curve.first_fit.features.activation == activation]
 
 
 def _remarks(series: Sequence[Series]) -> list[str]:
-    last = max(int(one.widths[-1]) for one in series)
-    ranked = sorted((one for one in series if one.widths[-1] == last), key=lambda one: float(one.mean()[-1]))
-    order = "; ".join(f"{one.label} {one.mean()[-1]:.2g}" for one in ranked)
+    last = max(int(curve.widths[-1]) for curve in series)
+    ranked = sorted((curve for curve in series if curve.widths[-1] == last), key=lambda curve: float(curve.mean()[-1]))
+    order = "; ".join(f"{curve.label} {curve.mean()[-1]:.2g}" for curve in ranked)
     return [f"Mean error at N = {last}, best first: {order}."]

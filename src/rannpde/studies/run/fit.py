@@ -28,7 +28,7 @@ HELD_OUT_PENALTIES = tuple(10.0**k for k in range(-14, 1))
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a finished fit is recorded with.
+    """The record of a finished fit.
 
     error : relative L² error on the test points, all fields together; field_errors : error of each field
     training_error : relative root-mean-square error on the training points; penalty : λ used, also where it was chosen
@@ -68,7 +68,7 @@ class FitResult:
 
 
 def check_measured(name: str, value: Any) -> None:
-    """Refuse anything but a finite float ≥ 0: such a result must neither be kept nor believed."""
+    """Refuse anything but a finite float ≥ 0: any other result must neither be stored nor used."""
     require(isinstance(value, float) and 0 <= value < np.inf, name, value, "a finite number ≥ 0")
 
 

@@ -1,4 +1,4 @@
-"""Cells of a chapter's own kind: run them, and keep what they measured."""
+"""Run the cells that a chapter defines, and record their measurements."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finished cells in an SQLite file: one row each, written in one transaction each, found again by the cell's key.
 
 Every row carries the SHA-256 of its contents, and every environment is named by the SHA-256 of its facts. A row that
-does not agree with its checksum is never believed: it is told, dropped, and its cell runs again.
+does not agree with its checksum is never used: it is reported and dropped, and its cell runs again.
 """
 
 from __future__ import annotations

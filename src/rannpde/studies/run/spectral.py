@@ -32,7 +32,7 @@ POINTS_PER_COLUMN = 6
 
 @dataclass(frozen=True)
 class PlaneWaves(PlainTarget):
-    """Σ over octaves of WAVES plane waves cos(2π κ·z + φ) of equal size on (0, 1)², κ whole numbers: d = 1 and time."""
+    """Σ over octaves of WAVES plane waves cos(2π κ·z + φ) of equal size on (0, 1)², κ integer: d = 1 and time."""
 
     space_dim: int = 1
 
@@ -91,7 +91,7 @@ class BandErrors(MeasurementCell):
         for width in self.networks:
             errors = [self._errors(width, draw) for draw in range(self.draws)]
             for k, name in enumerate(names):
-                rows[name].append([one[k] for one in errors])
+                rows[name].append([of_draw[k] for of_draw in errors])
         return rows
 
     def _errors(self, width: int, draw: int) -> list[float]:
@@ -101,8 +101,8 @@ class BandErrors(MeasurementCell):
         network = fit(self._features(width, points, values, rng), points, values, penalty=self.penalty)
         axis = np.arange(GRID) / GRID
         grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-        wrong = (network(grid) - self.target.values(grid)).reshape(GRID, GRID)
-        spectrum = np.abs(np.fft.fft2(wrong)) ** 2
+        error = (network(grid) - self.target.values(grid)).reshape(GRID, GRID)
+        spectrum = np.abs(np.fft.fft2(error)) ** 2
         number = np.fft.fftfreq(GRID, 1 / GRID)
         length = np.hypot(*np.meshgrid(number, number, indexing="ij"))
         size = 0.5 * WAVES * GRID**4  # of each octave: WAVES waves of mean square 1/2, by Parseval

@@ -16,7 +16,7 @@ from rannpde.theory import best_estimator, estimator, measured_errors
 
 @dataclass(frozen=True)
 class UnbiasedResult:
-    """What finished measurements are recorded with.
+    """The record of finished measurements of unbiased networks.
 
     error : for each width the relative L² error of every pool of networks
     slope, halfwidth : slope of log error against log width, with half its 95 % interval (Student's) from the spread of

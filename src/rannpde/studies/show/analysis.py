@@ -31,11 +31,11 @@ Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
 
 LINE_TEST_LEVEL = 0.01
-"""A straight line is given up when the lack-of-fit F test rejects it at this level."""
+"""The level at which the lack-of-fit F test rejects a straight line."""
 FEWEST_WIDTHS = 3
 """A line through two points has no scatter from which an interval could come."""
 FEWEST_FOR_A_RATE = 5
-"""Widths of a fit's asymptotic part from which a rate is told: two octaves in steps of √2."""
+"""Fewest widths of a fit's asymptotic part for which a rate is stated: two octaves in steps of √2."""
 CRUDE = 0.5
 """A relative error above this says that the function is not resolved (the zero function has 1): no regime of any
 rate."""
@@ -190,7 +190,7 @@ def fit_slope(widths: Sequence[int] | Array, errors: Sequence[Array]) -> Slope |
         return None
     x, y = np.log(np.asarray(widths, dtype=float)), np.array([np.log(e).mean() for e in errors])
     line = stats.linregress(x, y)
-    # that these intervals cover so often is tested on invented curves
+    # the coverage of these intervals is tested on synthetic curves
     reach = float(stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(x) - 2) * line.stderr)
     value = float(line.slope)
     return Slope(value, value - reach, value + reach, float(np.exp(line.intercept)), int(widths[0]), int(widths[-1]))
@@ -219,6 +219,6 @@ def line_test(widths: Sequence[int] | Array, errors: Sequence[Array]) -> float:
 
 def paired_ratio(changed: Series, base: Series) -> Ratio | None:
     """error(changed)/error(base), seed by seed, each at its largest width; None where no seed has both."""
-    above, below = (one.fits_at(one.widths[-1]) for one in (changed, base))
+    above, below = (curve.fits_at(curve.widths[-1]) for curve in (changed, base))
     ratios = [above[seed].error / below[seed].error for seed in above if seed in below]
     return (float(np.exp(np.mean(np.log(ratios)))), min(ratios), max(ratios)) if ratios else None

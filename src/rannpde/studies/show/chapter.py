@@ -1,4 +1,4 @@
-"""A chapter of the report: a study, how it is drawn, and what is said about it."""
+"""A chapter of the report: a study with its figures, tables and remarks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Chapter:
-    """study : the work; question : why it is done; deviations : what differs from the paper, and why
+    """One study of the report with its figures, tables and remarks, which are made from the finished curves.
 
-    draw, tables and remarks read the finished curves: figures, tables, and sentences with measured numbers.
-    with_slopes : whether slopes of the curves mean anything here
+    question : what the study is to answer; deviations : what differs from the paper, and why
+    remarks : sentences with measured numbers; with_slopes : whether slopes of the curves have a meaning here
     """
 
     name: str
@@ -41,12 +41,12 @@ class Chapter:
 
 
 def plain_chapter(study: Study) -> Chapter:
-    """For a study that a user wrote: error against width, linear and log–log."""
+    """The chapter of a user's study: error against width, on linear and on logarithmic axes."""
     return Chapter(study.name, study, "", lambda series: error_drawings(series, study.name, study.title or study.name))
 
 
 def seeds(size: Size) -> tuple[int, ...]:
-    """Five, which tell a spread; three for a quick look."""
+    """Five seeds, from which a spread can be estimated; three for a quick run."""
     return tuple(range(3 if size == "quick" else 5))
 
 

@@ -1,4 +1,4 @@
-"""How the report opens: what was found, in five sentences and one figure, before its tables."""
+"""The opening of the report: the findings in five sentences and one figure, before its tables."""
 
 from __future__ import annotations
 

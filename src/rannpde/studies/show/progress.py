@@ -66,7 +66,7 @@ class Display:
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _status(self, cell: StudyCell, outcome: Result | Failure) -> str:
-        """What matters most first: a narrow terminal cuts the end."""
+        """The line of progress, the most important first, as a narrow terminal cuts its end."""
         left = (time.monotonic() - self._started) * (self._cost - self._spent) / max(self._spent, 1.0)
         parts = [f"about {duration(left)} left"]
         if self._failed:

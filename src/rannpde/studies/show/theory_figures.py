@@ -1,4 +1,4 @@
-"""Figures of the theory: how tight the bounds are, how constants grow with d, what the weight law is worth."""
+"""Figures of the theory: how tight the bounds are, how constants grow with d, and the gain from the weight law."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ REFINEMENT_TOLERANCE, ROUNDING_LEVEL, MAX_REFINEMENTS = 1e-13, 1e-10, 6
 (rounding); each correction must be much smaller than the last; the third bounds their number.
 """
 FRONT_COPIES = 3
-"""A front is held three times while it is merged: the parts, their sum, what remains."""
+"""How many copies of a front are in memory while it is merged: the parts, their sum, and the Schur complement."""
 
 EliminationOrder = list[tuple[Sequence[int], PivotBlock]]
 """The faces whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
@@ -74,7 +74,7 @@ def _refined_traces(
     for _ in range(MAX_REFINEMENTS):
         checkpoint()
         correction = _correction(elimination, parts, refined)
-        refined = [one + more for one, more in zip(refined, correction, strict=True)]
+        refined = [trace + change for trace, change in zip(refined, correction, strict=True)]
         change_norm, trace_norm = (
             np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (correction, refined)
         )
@@ -159,7 +159,10 @@ def dissect_normal(
     widths: Sequence[int],
     products: Sequence[SchurComplement | None],
 ) -> EliminationOrder:
-    """Eliminate the traces of leaves whose Schur complements are normal equations; IllConditioned where they are."""
+    """Eliminate the traces of leaves whose Schur complements are normal equations.
+
+    IllConditioned is raised where their Cholesky factors would not be accurate.
+    """
     return _dissect(tree, owners, widths, products, _merge_normal)
 
 
@@ -177,7 +180,7 @@ def _dissect(
     merge: Merge,
 ) -> EliminationOrder:
     elimination: EliminationOrder = []
-    numbers = iter(leaves)
+    complements = iter(leaves)
 
     def merged(parts: list[SchurComplement], mine: Sequence[int]) -> SchurComplement:
         shared = set(mine)
@@ -191,7 +194,7 @@ def _dissect(
 
     def visit(node: CellNode) -> SchurComplement | None:
         if node.children is None:
-            return next(numbers)
+            return next(complements)
         parts = [part for part in map(visit, node.children) if part is not None]
         mine = owners.get(node, [])
         if len(parts) == 1 and not mine:

@@ -19,9 +19,9 @@ class SeminormalFactor:
     Q is not stored. If residuals are computed with A itself, corrections by R alone converge to the same accuracy
     (corrected semi-normal equations, Björck 1987).
 
-    leaves : pivot blocks of the leaves, None where there is no cell; order : those of the traces; all real or all
-        complex
-    rank_deficient : whether some factor is singular to rounding
+    leaves : pivot blocks of the leaves, None where there is no cell; elimination : pivot blocks of the traces; all real
+        or all complex
+    widths : number of trace coefficients per face; rank_deficient : whether some factor is singular to rounding
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class SeminormalFactor:
         self.elimination = [
             (self._at(mine), TriangularFactor(pivot), self._at(pivot.faces)) for mine, pivot in elimination
         ]
-        known = [one[0] for one in self.leaves if one is not None] + [one[1] for one in self.elimination]
-        self.rank_deficient = any(triangle.inverse is not None for triangle in known)
+        factors = [leaf[0] for leaf in self.leaves if leaf is not None] + [step[1] for step in self.elimination]
+        self.rank_deficient = any(factor.inverse is not None for factor in factors)
 
     def _at(self, faces: Sequence[int]) -> Array:
         """Return the positions of the traces on these faces in the vector of all traces."""
@@ -45,19 +45,20 @@ class SeminormalFactor:
         """Return x of R*R x = g; both are given as one array per leaf and the traces on all faces."""
         trace_values = np.array(traces)
         inner: list[Array] = []
-        for rhs, one in zip(cells, self.leaves, strict=True):
+        for rhs, leaf in zip(cells, self.leaves, strict=True):
             inner.append(rhs)
-            if one is not None:
-                inner[-1] = one[0].solve(rhs, adjoint=True)
-                trace_values[one[1]] -= one[0].coupling.conj().T @ inner[-1]
-        for mine, triangle, others in self.elimination:
-            trace_values[mine] = triangle.solve(trace_values[mine], adjoint=True)
-            trace_values[others] -= triangle.coupling.conj().T @ trace_values[mine]
-        for mine, triangle, others in reversed(self.elimination):
-            trace_values[mine] = triangle.solve(trace_values[mine] - triangle.coupling @ trace_values[others])
+            if leaf is not None:
+                factor, faces = leaf
+                inner[-1] = factor.solve(rhs, adjoint=True)
+                trace_values[faces] -= factor.coupling.conj().T @ inner[-1]
+        for pivots, factor, coupled in self.elimination:
+            trace_values[pivots] = factor.solve(trace_values[pivots], adjoint=True)
+            trace_values[coupled] -= factor.coupling.conj().T @ trace_values[pivots]
+        for pivots, factor, coupled in reversed(self.elimination):
+            trace_values[pivots] = factor.solve(trace_values[pivots] - factor.coupling @ trace_values[coupled])
         cell_values = [
-            rhs if one is None else one[0].solve(rhs - one[0].coupling @ trace_values[one[1]])
-            for rhs, one in zip(inner, self.leaves, strict=True)
+            rhs if leaf is None else leaf[0].solve(rhs - leaf[0].coupling @ trace_values[leaf[1]])
+            for rhs, leaf in zip(inner, self.leaves, strict=True)
         ]
         return cell_values, trace_values
 

@@ -80,8 +80,8 @@ class ContinuityConstraints:
         self.widths = [face.columns.shape[1] * (len(self.traces_of(face)) + fluxes * face.flux) for face in mesh.faces]
         self.cell_faces: list[list[int]] = [[] for _ in mesh.cells]
         for number, face in enumerate(mesh.faces):
-            for one in dict.fromkeys(face.cells):
-                self.cell_faces[one].append(number)
+            for cell_number in dict.fromkeys(face.cells):
+                self.cell_faces[cell_number].append(number)
         self.operators: list[list[FaceOperator]] = [[] for _ in mesh.cells]
         self.face_bases: dict[int, tuple[Array, Array, Array]] = {}
         self.face_weight = next(cell.basis.tuning.condition_weight[cell.basis.dim - 1] for _, cell in mesh.present)
@@ -146,14 +146,14 @@ class ContinuityConstraints:
         face_weight = self.face_weight * (np.ones(len(self.sizes)) if weights is None else weights)
         local, kind = functions * len(self.sizes), np.result_type(*blocks)
         rhs = blocks[0].shape[1] - local
-        alone = list(blocks)
+        cell_rows = list(blocks)
         for operator in self.operators[number]:
             for (column, _), complement in zip(operator.traces, operator.complement, strict=True):
                 block = np.zeros((len(complement), local + rhs), dtype=kind)
                 block[:, column * functions : (column + 1) * functions] = face_weight[column] * complement
-                alone.append(block)
-        alone += [self.face_weight * flux_operator.complement for flux_operator in fluxes]
-        inner = triangular_factor(np.asfortranarray(np.concatenate(alone)))
+                cell_rows.append(block)
+        cell_rows += [self.face_weight * flux_operator.complement for flux_operator in fluxes]
+        inner = triangular_factor(np.asfortranarray(np.concatenate(cell_rows)))
         faces = self.cell_faces[number]
         starts = dict(zip(faces, local + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
         total = local + sum(self.widths[j] for j in faces)

@@ -154,14 +154,14 @@ class FaceFluxes:
         )
         self.scales: dict[tuple[int, int], float] = {}
         self.contrast_weights: dict[tuple[int, str], float] = {}
-        self.own: list[list[FaceFlux]] = [[] for _ in mesh.cells]
+        self.of_cell: list[list[FaceFlux]] = [[] for _ in mesh.cells]
         for number, cell in mesh.present if len(fluxes) else ():
-            self.own[number] = list(self._fluxes_of(number, cell))
+            self.of_cell[number] = list(self._fluxes_of(number, cell))
 
     @property
     def collocations(self) -> list[CollocationPoints]:
         """The collocation points of all fluxes."""
-        return [face_flux.collocation for own in self.own for face_flux in own]
+        return [face_flux.collocation for fluxes in self.of_cell for face_flux in fluxes]
 
     def _fluxes_of(self, number: int, cell: Cell) -> Iterator[FaceFlux]:
         """Iterate over the jumping fluxes through the faces of a cell."""
@@ -217,7 +217,7 @@ class FaceFluxes:
         """
         self.scales, self.contrast_weights = {}, {}
         for number, _ in self.mesh.present:
-            for face_flux in self.own[number]:
+            for face_flux in self.of_cell[number]:
                 key = (face_flux.face, face_flux.number)
                 self.scales[key] = min(coefficients(face_flux.collocation, number)[1], self.scales.get(key, np.inf))
         for name, flux in self.fluxes.expressions.items():

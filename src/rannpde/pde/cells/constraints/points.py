@@ -102,13 +102,13 @@ class BoundaryPoints:
 
         All conditions on one side share their points; there are as many conditions as fields.
         """
-        own, (lower, upper) = self._first(side)
+        first, (lower, upper) = self._first(side)
         bounds = self.tree.leaves[number].bounds
         if (bounds[:, 0] > upper).any() or (lower > bounds[:, 1]).any():
             return np.empty((0, len(bounds))), np.empty(0)
-        key = (id(own), number, boundary)
+        key = (id(first), number, boundary)
         if key not in self.known:
-            self.known[key] = self._points(own, number, boundary)
+            self.known[key] = self._points(first, number, boundary)
         return self.known[key]
 
     def _first(self, side: Side) -> tuple[Side, tuple[Array, Array]]:
@@ -117,7 +117,7 @@ class BoundaryPoints:
         if id(side) not in self.first_equal:
             if side not in self.side_bounds:
                 self.side_bounds[side] = (side, self._bounds_of(side))
-            # the side is kept, so that no other can have its identity
+            # a reference to the side is held, so that no other object can get its identity
             self.first_equal[id(side)] = (
                 side,
                 *self.side_bounds[side],
@@ -155,7 +155,7 @@ def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Arra
     return gauss_grid(np.stack([lower, upper], axis=1), count)
 
 
-# ----------------------------------------------------------------------------------------------- how much they count
+# ---------------------------------------------------------------------------------------------------- weights of rows
 
 
 def outflow_weight(

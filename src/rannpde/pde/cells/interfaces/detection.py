@@ -24,7 +24,7 @@ from rannpde.rounding import difference_step
 SCAN_POINTS = 4097
 """Points of an axis between which the zeros of a function of one coordinate are bracketed."""
 SAME_POSITION = 1e-11
-"""Two zeros closer than this, relative to the axis, are one."""
+"""Two zeros closer than this, relative to the axis, are taken for one."""
 MAX_CROSSED_EDGES = MUCH_SMALLER
 """An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid: a
 line crosses few of them, a circle 0.03."""
@@ -53,7 +53,8 @@ class Interfaces:
         """The points of the plane where two flat interfaces cross; with a Laplacian u has a term r² log r there."""
         if {axis for axis, _, _ in self.flat} - {0, 1}:
             return []
-        return list(product(*([position for own, position, _ in self.flat if own == axis] for axis in (0, 1))))
+        positions = ([position for normal, position, _ in self.flat if normal == axis] for axis in (0, 1))
+        return list(product(*positions))
 
     def flux_at(self, axis: int, position: float) -> bool:
         """Return whether a flux jumps across the plane where a coordinate has this value."""
@@ -79,12 +80,12 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
     flat: list[tuple[int, float, bool]] = []
     curved = []
     for level in interface_levels((e.formula for e in expressions), symbols):
-        one = Interface(level, tuple(symbols), level in jumping)
+        interface = Interface(level, tuple(symbols), level in jumping)
         axes = [axis for axis, symbol in enumerate(symbols) if symbol in level.free_symbols]
         if len(axes) > 1:
-            curved += [one] if one.flux or _crosses_few_edges(one, bounds) else []
+            curved += [interface] if interface.flux or _crosses_few_edges(interface, bounds) else []
         else:
-            flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
+            flat += [(axes[0], root, interface.flux) for root in _zeros(interface, axes[0], bounds)]
     planes = _merged(flat, bounds)
     return Interfaces(planes, tuple(curved), _corners(problem, planes) if len(bounds) == 2 and not skipped else ())
 
@@ -116,7 +117,7 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
         ]
         values = np.stack(factors, axis=1).reshape(2, 2, -1)  # by side along x, by side along y
         sides = [np.moveaxis(values, axis, 0) for axis in (0, 1)]
-        if all(not np.allclose(one[0], one[1], rtol=JUMP_TOLERANCE) for one in sides):
+        if all(not np.allclose(below, above, rtol=JUMP_TOLERANCE) for below, above in sides):
             corners.append((first, second))
     return tuple(corners)
 
@@ -156,8 +157,8 @@ def _merged(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tup
     for axis, position, flux in flat:
         near = [
             k
-            for k, one in enumerate(planes)
-            if one[0] == axis and abs(one[1] - position) < SAME_POSITION * np.ptp(bounds[axis])
+            for k, plane in enumerate(planes)
+            if plane[0] == axis and abs(plane[1] - position) < SAME_POSITION * np.ptp(bounds[axis])
         ]
         if near:
             planes[near[0]] = (axis, planes[near[0]][1], flux or planes[near[0]][2])

@@ -63,8 +63,8 @@ class Interface:
             steepest = slopes.argmax(axis=1) == axis
             points.append(here[steepest])
             weights.append(np.prod([part.ravel() for part in parts], axis=0)[lines[steepest]] / slopes[steepest, axis])
-        together = np.concatenate(weights)
-        return np.concatenate(points), together / max(float(together.sum()), 1e-300)
+        all_weights = np.concatenate(weights)
+        return np.concatenate(points), all_weights / max(float(all_weights.sum()), 1e-300)
 
     def _roots(self, grid: Array, rest: list[int], axis: int, span: Array) -> tuple[Array, Array]:
         """Return the points (P, n) where lines through a grid meet the interface, and the numbers (P,) of the lines."""

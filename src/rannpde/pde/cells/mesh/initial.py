@@ -43,7 +43,7 @@ GUESS_TOLERANCE = MUCH_SMALLER * PILOT_TOLERANCE
 """The highest Legendre coefficients of a guess in a cell, relative to its size: what a cell leaves of the guess is much
 smaller than the error of a pilot solve, so that Newton's method begins as near as the guess was."""
 MAX_LAYER_LEVELS = 20
-"""How often cells are graded towards an end with a layer: to 4⁻²⁰, the distance of two numbers."""
+"""How often cells are graded towards an end with a layer: to 4⁻²⁰, where the spacing of numbers ends it."""
 WAVE_SAMPLES = 500
 """Points of the domain at which the wavenumbers of the linearised equations are computed."""
 SIDE_SAMPLES, FLAT = 200, 1e-9
@@ -92,15 +92,15 @@ def first_tree(
 
 
 def _longest_first(tree: CellNode, fraction: float) -> CellNode:
-    """Split a box into cells of at most ``share`` of each length, the longest at most twice as long as the shortest.
+    """Split a box into cells of at most ``fraction`` of each length, with longest sides at most twice the shortest.
 
     The longest sides are split first: a plane along a long box would carry the traces of all cells beside it, and they
     would have to be eliminated together.
     """
-    wanted = np.minimum(tree.lengths * fraction, 2 * fraction * tree.lengths.min())
+    largest = np.minimum(tree.lengths * fraction, 2 * fraction * tree.lengths.min())
 
     def longest(leaf: CellNode) -> Array:
-        longer = leaf.lengths > wanted * (1 + FLAT)
+        longer = leaf.lengths > largest * (1 + FLAT)
         return longer & (leaf.lengths > (1 - FLAT) * leaf.lengths[longer].max(initial=0.0))
 
     return _refine_while(tree, longest)
@@ -180,7 +180,8 @@ def _flat_interfaces(interfaces: Interfaces, max_cells: int) -> list[tuple[int, 
     If they would make more than ``max_cells`` cells, those across which no flux jumps are left out.
     """
     planes = [(axis, position) for axis, position, _ in interfaces.flat]
-    cells = prod(1 + sum(own == axis for own, _ in planes) for axis in {own for own, _ in planes})
+    normals = [axis for axis, _ in planes]
+    cells = prod(1 + normals.count(axis) for axis in set(normals))
     return planes if cells <= max_cells else [(axis, position) for axis, position, flux in interfaces.flat if flux]
 
 

@@ -77,10 +77,10 @@ class CellNode:
         axes = splits.get(self, ())
         if not axes:
             return self
-        own = np.full(len(self.bounds), 0.5) if fractions is None else fractions[self]
-        tree = self.split(axes[0], float(own[axes[0]]))
+        shares = np.full(len(self.bounds), 0.5) if fractions is None else fractions[self]
+        tree = self.split(axes[0], float(shares[axes[0]]))
         rest = dict.fromkeys(tree.leaves, axes[1:])
-        return tree.refined(rest, dict.fromkeys(tree.leaves, own)) if axes[1:] else tree
+        return tree.refined(rest, dict.fromkeys(tree.leaves, shares)) if axes[1:] else tree
 
     def refined_leaves(self, axes: tuple[int, ...]) -> CellNode:
         """Return the tree with all leaves split across these axes."""

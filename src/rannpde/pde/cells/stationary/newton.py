@@ -37,8 +37,8 @@ class Newton:
         weights, rank_deficient = system.solve(state)
         before = np.inf
         if not first:
-            still = (0,) * self.points.shape[1]
-            old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
+            order = (0,) * self.points.shape[1]
+            old, new = (u.derivative(self.points, order) for u in (state, cell_network(system.mesh, weights)))
             before = relative_difference(old, new)
             if self._negligible_next_step(before):
                 return weights, 1, Status.CONVERGED, rank_deficient
@@ -47,7 +47,7 @@ class Newton:
             if self.monitor.exhausted and first:
                 return weights, step, self.monitor.ending, rank_deficient
             try:
-                aim, rank_deficient = system.solve(weights)
+                target, rank_deficient = system.solve(weights)
             # the previous step led to a state at which the equations cannot be linearised
             except np.linalg.LinAlgError:
                 return weights, step, Status.NEWTON, rank_deficient
@@ -58,13 +58,13 @@ class Newton:
             length, norm = 1.0, row_norm(system, weights)
             shortest = self.tuning.newton_shortest_step
             while length >= shortest and not (
-                row_norm(system, weights.moved_towards(aim, length)) < norm * (1 - SUFFICIENT_DECREASE * length)
+                row_norm(system, weights.moved_towards(target, length)) < norm * (1 - SUFFICIENT_DECREASE * length)
             ):
                 length /= 2
             if length < shortest:
-                arrived = weights.distance(aim) < self.tuning.newton_rounding
-                return weights, step, Status.CONVERGED if arrived else Status.NEWTON, rank_deficient
-            trial = weights.moved_towards(aim, length)
+                negligible = weights.distance(target) < self.tuning.newton_rounding
+                return weights, step, Status.CONVERGED if negligible else Status.NEWTON, rank_deficient
+            trial = weights.moved_towards(target, length)
             change, weights = weights.distance(trial), trial
             if length < 1.0:
                 before = np.inf

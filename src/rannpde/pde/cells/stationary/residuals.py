@@ -1,4 +1,4 @@
-"""What weights leave of the rows of a stationary system: their norm, and residuals by cell and by term."""
+"""Residuals of the rows of a stationary system: their norm, and residuals by cell and by term."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _flux_defect(system: CellsSystem, face_fluxes: FaceFluxes, weights: Weights)
     """Return the sum of squares of the defects of the flux rows."""
     total = 0.0
     for number, _ in system.mesh.present:
-        for face_flux in face_fluxes.own[number]:
+        for face_flux in face_fluxes.of_cell[number]:
             jets = system.jets(face_flux.collocation, weights.cells[number])
             value = face_flux.collocation.term.expression.value(face_flux.collocation.known, jets)
             total += face_fluxes.squared_defect(face_flux, value, weights.traces[face_flux.face])

@@ -69,9 +69,9 @@ class NoLinearisation(np.linalg.LinAlgError):
 class CellsSystem:
     """The rows of a problem on a mesh.
 
-    sizes (fields,) : magnitudes of the fields, as far as known
+    sizes (fields,) : estimated magnitudes of the fields
     weak_outflow (leaves,) : where a value prescribed at an outflow may be missed (see ``points.outflow_weight``)
-    factors : factors of the rows of a term, by name
+    factors : name of a term → factor of its rows
     given : unknowns other than the fields
     """
 
@@ -113,7 +113,7 @@ class CellsSystem:
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         self.noise: list[list[Array]] | None = None
         self.amplitudes: dict[int, float] = {}
-        """Identity of a cell → the size of the solution in it, relative to the sizes of the fields; 1 unless said."""
+        """Identity of a cell → the size of the solution in it, relative to the sizes of the fields; 1 by default."""
 
     # -------------------------------------------------------------------------------------------------------- rows
 
@@ -126,18 +126,18 @@ class CellsSystem:
 
     def jets(self, collocation: CollocationPoints, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
-        own = field_jets(self.problem, collocation.term)
-        values = {jet: collocation.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
+        jets = field_jets(self.problem, collocation.term)
+        values = {jet: collocation.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in jets}
         return values | self._given_jets(collocation)
 
-    def _around(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
+    def _jets_of_state(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
         """Return the jets of a function at all collocation points; zero for a linear problem, where any linearisation
         will do."""
-        collocations = [collocation for own in self.collocations for collocation in own]
+        collocations = [collocation for of_cell in self.collocations for collocation in of_cell]
         collocations += self.face_fluxes.collocations if self.face_fluxes is not None else []
         if self.problem.linear:
-            still = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in collocations}
-            return {p: jets | self._given_jets(p) for p, jets in still.items()}
+            zero = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in collocations}
+            return {p: jets | self._given_jets(p) for p, jets in zero.items()}
         needed = dict.fromkeys(
             jet for collocation in collocations for jet in field_jets(self.problem, collocation.term)
         )
@@ -185,12 +185,13 @@ class CellsSystem:
 
         Where a solution is small before it grows, a jump is relative to its size there, as residuals are.
         """
-        own = (
+        weights = (
             np.ones(len(self.problem.fields))
             if self.face_fluxes is None
             else self.face_fluxes.constraint_weights(number)
         )
-        return np.asarray(self.corner_weights[number] * own) / self.amplitudes.get(id(self.mesh.cells[number]), 1.0)
+        amplitude = self.amplitudes.get(id(self.mesh.cells[number]), 1.0)
+        return np.asarray(self.corner_weights[number] * weights) / amplitude
 
     def _leaf(self, number: int, linearisation: JetTable | Weights) -> tuple[PivotBlock, SchurComplement] | None:
         """Return the pivot block and Schur complement of a cell (static condensation of its weights)."""
@@ -224,7 +225,7 @@ class CellsSystem:
         if self.face_fluxes is None:
             return []
         operators = []
-        for face_flux in self.face_fluxes.own[number]:
+        for face_flux in self.face_fluxes.of_cell[number]:
             jets = self._jets_at(face_flux.collocation, number, linearisation)
             value, partials, _ = self.linearised(cell, face_flux.collocation, jets)
             plain = np.ones(len(face_flux.collocation.points))
@@ -265,19 +266,19 @@ class CellsSystem:
         functions: int,
     ) -> Array:
         """Return the rows (P, local + rhs) of a term linearised at jets, multiplied by ``root`` (P,)."""
-        fields, own = self.problem.fields, functions * len(self.problem.fields)
-        block = np.zeros((len(root), own + self.rhs))
+        fields, local = self.problem.fields, functions * len(self.problem.fields)
+        block = np.zeros((len(root), local + self.rhs))
         shift = -value
         for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
             if jet.field not in fields:
                 assert self.given is not None
-                block[:, own + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, collocation.points)
+                block[:, local + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, collocation.points)
                 continue
             start = fields.index(jet.field) * functions
             factor = root * partial
             block[:, start : start + functions] += collocation.tables[jet.index] * factor[:, None]
             shift = shift + partial * jets[jet]
-        block[:, own] = shift * root
+        block[:, local] = shift * root
         return block
 
     # ---------------------------------------------------------------------------------------------------- solution
@@ -288,17 +289,17 @@ class CellsSystem:
         return solutions[0], rank_deficient
 
     def solve_all(self, state: State | Weights) -> tuple[list[Weights], bool]:
-        """Do the same, and append the derivatives of the weights with respect to each number of the given unknowns."""
-        linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._around(state)
+        """Return what ``solve`` returns, then the derivatives of the weights by each number of the given unknowns."""
+        linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._jets_of_state(state)
         if self.face_fluxes is not None and self.face_fluxes.collocations:
             self.face_fluxes.rescale(
                 self.collocations, lambda collocation, number: self._coefficients(collocation, number, linearisation)
             )
 
-        ask = bound_checkpoint()
+        check_budget = bound_checkpoint()
 
         def condense(number: int) -> tuple[PivotBlock, SchurComplement] | None:
-            ask()
+            check_budget()
             return self._leaf(number, linearisation)
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
@@ -310,9 +311,9 @@ class CellsSystem:
             solved, deficient = (np.empty((0, rhs)), False) if leaf is None else leaf[0].solve(traces)
             cells.append(solved.reshape(fields, -1, rhs))
             rank_deficient |= deficient
-        every = range(rhs)
+        columns = range(rhs)
         return [
-            Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
+            Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in columns
         ], rank_deficient
 
     def perturbed(self, weights: Weights, rng: np.random.Generator, levels: Array | None = None) -> Weights:
@@ -327,12 +328,12 @@ class CellsSystem:
             sign in each leaf: an estimate of the error that they leave, defect times stability
         """
         if levels is None:
-            noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
+            noise = [[rng.standard_normal(len(term.points)) for term in of_cell] for of_cell in self.collocations]
         else:
             signs = rng.choice([-1.0, 1.0], len(self.collocations)) * levels
             noise = [
-                [np.full(len(one.points), sign) for one in own]
-                for sign, own in zip(signs, self.collocations, strict=True)
+                [np.full(len(term.points), sign) for term in of_cell]
+                for sign, of_cell in zip(signs, self.collocations, strict=True)
             ]
         return self.response(weights, noise)
 

@@ -96,19 +96,19 @@ class RowsBuilder:
             points.append(cell_points)
             weights.append(cell_weights / cell_weights.sum())
             count += len(cell_points)
-        every = np.concatenate(points) if points else np.empty((0, self.space.dim))
-        moment = np.column_stack([np.full(len(every), self.start), every])
+        all_points = np.concatenate(points) if points else np.empty((0, self.space.dim))
+        moment = np.column_stack([np.full(len(all_points), self.start), all_points])
         words = self.problem.vocabulary
-        normals = np.zeros(every.shape)
-        if term.kind == "boundary" and isinstance(term.region, Side) and len(every):
+        normals = np.zeros(all_points.shape)
+        if term.kind == "boundary" and isinstance(term.region, Side) and len(all_points):
             normals = term.region.normals(moment)[:, 1:] ** 2
-        known = term.known(moment, words) if len(every) else {}
+        known = term.known(moment, words) if len(all_points) else {}
         ordered = None
         if series is not None:
             rows, curve = np.concatenate(chosen), series
             ordered = lambda times: curve(times)[:, rows]  # noqa: E731
-        together = np.concatenate(weights) if weights else np.empty(0)
-        return SpaceRows(term, indices, columns, tuple(by_cell), together, normals, known, words.symbols[0], ordered)
+        all_weights = np.concatenate(weights) if weights else np.empty(0)
+        return SpaceRows(term, indices, columns, tuple(by_cell), all_weights, normals, known, words.symbols[0], ordered)
 
     def _side(self, term: Term) -> Side:
         """Return the side of the spatial domain that belongs to a side of the space-time domain."""

@@ -70,24 +70,24 @@ class CellTrajectory:
         columns = self.cells.features.columns * (self.stages + 2) * len(self.orders)
         for block in row_blocks(len(known), block_rows(columns)):
             rows = known[block]
-            for index, own in self._block(points[rows], indices).items():
-                values[index][rows] = own
+            for index, block_values in self._block(points[rows], indices).items():
+                values[index][rows] = block_values
         return values
 
     def _block(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Return several derivatives at a bounded number of points, all of which lie in the time that is known."""
+        """Return several derivatives at a bounded number of points, all within the time that was integrated."""
         step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
         home = self.cells.cells_at(points[:, 1:])
         lower, upper = np.moveaxis(self.cells.boxes[home], 2, 0)
         half = 0.5 * (upper - lower)
         table = fourier_columns(self.cells.features, (points[:, 1:] - 0.5 * (lower + upper)) / half)
-        own = self._outputs(home, step)  # (M, columns, nodes, fields)
+        coefficients = self._outputs(home, step)  # (M, columns, nodes, fields)
         derivatives = {}
         for order in sorted({index[0] for index in indices}):
             factors = self._in_time(points[:, 0], step, order)
-            together = np.einsum("mcnf,mnf->cmf", own, factors).reshape(own.shape[1], -1)
+            stacked = np.einsum("mcnf,mnf->cmf", coefficients, factors).reshape(coefficients.shape[1], -1)
             for index in (index for index in indices if index[0] == order):
-                weights = derivative_weights(self.cells.features, index[1:], together)
+                weights = derivative_weights(self.cells.features, index[1:], stacked)
                 scale = np.prod(half ** -np.array(index[1:], dtype=float), axis=1)
                 values = np.einsum("mc,cmf->mf", table, weights.reshape(len(weights), len(points), -1))
                 derivatives[index] = values * scale[:, None]
@@ -108,17 +108,17 @@ class CellTrajectory:
         length = np.diff(self.times)[steps]
         at = (times - self.times[steps]) / length
         nodes = np.append(0.0, radau_tableau(self.stages).nodes)
-        flux_operator = lagrange_matrix(nodes, at, order)
-        parts = [np.pad(lagrange_matrix(nodes[1:], at, order), ((0, 0), (1, 0))), flux_operator]
+        all_nodes = lagrange_matrix(nodes, at, order)
+        parts = [np.pad(lagrange_matrix(nodes[1:], at, order), ((0, 0), (1, 0))), all_nodes]
         # Hermite interpolation: a polynomial with slope 1 at the start and zeros at all nodes matches the initial rate
         if max(self.orders) > 1:
-            bend = np.polynomial.Polynomial.fromroots(nodes)
-            bend = bend / bend.deriv()(0.0)
-            slope = bend.deriv(order)(at) if order else bend(at)
-            hermite = flux_operator - slope[:, None] * lagrange_matrix(nodes, np.zeros(1), 1)
+            rate_polynomial = np.polynomial.Polynomial.fromroots(nodes)
+            rate_polynomial = rate_polynomial / rate_polynomial.deriv()(0.0)
+            slope = rate_polynomial.deriv(order)(at) if order else rate_polynomial(at)
+            hermite = all_nodes - slope[:, None] * lagrange_matrix(nodes, np.zeros(1), 1)
             parts = [np.pad(part, ((0, 0), (0, 1))) for part in parts]
             parts.append(np.column_stack([hermite, slope * length]))
-        chosen = [parts[min(2, own)] for own in self.orders]
+        chosen = [parts[min(2, order_of_field)] for order_of_field in self.orders]
         return np.stack(chosen, axis=2) / (length**order)[:, None, None]
 
     def plain(self, single: bool) -> PlainFunction:
@@ -148,8 +148,8 @@ class CellTrajectory:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return header and arrays for a file."""
         header, arrays = self.cells.pack()
-        own = {"stages": self.stages, "orders": list(self.orders), "end": self.end}
-        return header | {"function": "cell trajectory"} | own, arrays | {"times": self.times}
+        in_time = {"stages": self.stages, "orders": list(self.orders), "end": self.end}
+        return header | {"function": "cell trajectory"} | in_time, arrays | {"times": self.times}
 
 
 def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellTrajectory:
@@ -161,8 +161,8 @@ def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) ->
     if not fits or len(times) < 2 or not (np.diff(times) > 0).all():
         raise FileError("the times or stages of the trajectory are damaged")
     steps = len(times) - 1
-    wanted = (1 + steps * stages + steps * (max(orders) > 1)) * len(orders)
+    expected = (1 + steps * stages + steps * (max(orders) > 1)) * len(orders)
     end = float(header["end"])
-    if cells.outputs != wanted or not np.isfinite(end) or end < times[-1]:
+    if cells.outputs != expected or not np.isfinite(end) or end < times[-1]:
         raise FileError("the states of the file do not fit its steps")
     return CellTrajectory(cells, times, stages, tuple(orders), end)

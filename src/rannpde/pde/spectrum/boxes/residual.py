@@ -1,4 +1,4 @@
-"""What the equations leave of modes on a box: by it spurious modes are refused and errors bounded."""
+"""Residuals of modes on a box, by which spurious modes are refused and errors bounded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rannpde.pde.spectrum.boxes.function import ProductFunction
 
 
 def box_residuals(system: BoxSystem, functions: list[ProductFunction], values: Array) -> tuple[Array, Array | None]:
-    """What equations leave of modes on a finer grid: over the sizes of their terms, and in the norm of the mass.
+    """Residuals of modes on a finer grid: over the sizes of their terms, and in the norm of the mass matrix.
 
     The second is None where the eigenvalue is no factor of a positive weight times the field of each equation.
     """

@@ -72,7 +72,7 @@ class SymmetricSearch:
         return EigenPairs(values, vectors.T, self.settings.rounding * np.finfo(float).eps * sums / norms)
 
     def _inverted(self, stiff: Array, mass: Array, count: int, known: Array) -> tuple[Array, Array]:
-        """By Lanczos iteration with the inverse of K - σM, σ beyond the wanted end, or near the wanted number.
+        """Eigenpairs by Lanczos iteration with the inverse of K - σM, σ beyond the wanted end or near a wanted number.
 
         Cholesky's factorisation succeeds exactly where no eigenvalue lies beyond the shift.
         """

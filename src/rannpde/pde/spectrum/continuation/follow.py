@@ -127,7 +127,7 @@ class Follower:
         """Eigenvalues of B₀⁻¹ B₁, complex, B₀ and B₁ the bordered matrices of two states.
 
         On the straight line between them (1 - τ) B₀ + τ B₁ is singular where 1 - 1/τ is an eigenvalue: each negative
-        one is a branch point between the states. The determinant only tells whether they are odd.
+        one is a branch point between the states. The determinant only shows whether their number is odd.
         """
         return np.linalg.eigvals(_solved(before.bordered, after.bordered))
 
@@ -211,7 +211,7 @@ class Follower:
         if not moving.all():  # constraints are eliminated
             rest = _solved(inside[np.ix_(~moving, ~moving)], inside[np.ix_(~moving, moving)])
             inside = inside[np.ix_(moving, moving)] - inside[np.ix_(moving, ~moving)] @ rest
-        if len(inside) > ALL_RATES:  # those nearest to zero alone would not tell: a large rate may hide behind them
+        if len(inside) > ALL_RATES:  # those nearest to zero would not suffice: a large rate may hide behind them
             return None
         return np.linalg.eigvals(inside)
 

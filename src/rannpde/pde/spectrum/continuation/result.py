@@ -1,4 +1,4 @@
-"""What ``rp.continuation`` gives back: branches with folds and branch points, a report and the bifurcation diagram."""
+"""The result of ``rp.continuation``: branches with folds and branch points, a report and the bifurcation diagram."""
 
 from __future__ import annotations
 

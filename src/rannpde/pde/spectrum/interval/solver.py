@@ -33,13 +33,13 @@ COEFFICIENT_FLOOR = 1e-13
 DEEPEST = 40
 """Halvings of an interval: beyond, ends of cells are rounding."""
 COEFFICIENT_CELLS, COEFFICIENT_LEVELS = 96, 12
-"""Cells, and halvings, at most that the coefficients of the equations alone may ask for: a pole at an end is none that
-cells could resolve, and modes tell by themselves."""
+"""Cells, and halvings, at most that the coefficients of the equations alone may ask for: cells
+cannot resolve a pole at an end, and whether modes are resolved is checked on them."""
 
 
 @dataclass(frozen=True, eq=False)
 class _JudgedInterval:
-    """Eigenvalues, bounds and Legendre series of modes (C, fields, K) each, on cells; what is known of them."""
+    """Eigenvalues, bounds and Legendre series (C, fields, K) of modes on cells, with a status."""
 
     values: Array
     bounds: Array
@@ -225,7 +225,7 @@ class IntervalSolver:
         return np.asarray(judged.bounds / np.maximum(np.abs(judged.values), self.form.scale))
 
     def _residual(self, system: IntervalSystem, series: Array, value: complex) -> float:
-        """What the equations leave of a mode on a grid twice as fine, over the sum of the sizes of their terms."""
+        """The residual of a mode on a grid twice as fine, over the sum of the sizes of the terms of the equations."""
         nodes, weights = leggauss(2 * system.degree + 1)
         half = system.half[:, None]
         points = (system.edges[:-1, None] + half * (nodes + 1)).reshape(-1, 1)

@@ -185,7 +185,7 @@ class ShiftedCells:
 
     @property
     def below(self) -> int | None:
-        """How many eigenvalues lie below the shift; None where the factorisation does not tell."""
+        """How many eigenvalues lie below the shift; None where the factorisation does not show it."""
         if not self.pencil.symmetric:
             return None
         if not len(self.numbers):
@@ -227,7 +227,7 @@ class ShiftedCells:
         return self._by_arnoldi(count, rng)
 
     def _by_lanczos(self, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """With the symmetric operator R P(σ)⁻¹ Rᵀ, ±M = RᵀR."""
+        """Eigenpairs by Lanczos iteration with the symmetric operator R P(σ)⁻¹ Rᵀ, ±M = RᵀR."""
         pencil = self.pencil
         shape = (pencil.count, pencil.length)
 
@@ -246,7 +246,7 @@ class ShiftedCells:
         return self.shift + 1 / (values * pencil.sign), weights, np.array([trace for _, trace in solutions])
 
     def _by_arnoldi(self, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """By the linearisation of all powers of the eigenvalue."""
+        """Eigenpairs by Arnoldi iteration with the linearised pencil, for all powers of the eigenvalue."""
         pencil, unit = self.pencil, self.pencil.scale
         degree, shape = pencil.degree, (pencil.degree, pencil.count, pencil.length)
         slopes = [  # -s^j P⁽ʲ⁾(σ)/j! = Σ_k s^j C(k, j) σ^(k - j) M_k

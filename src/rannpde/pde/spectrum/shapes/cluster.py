@@ -50,7 +50,7 @@ class SampledFunctions:
 
 
 class ModeCluster:
-    """One eigenvalue, or several that the approximations do not tell apart."""
+    """One eigenvalue, or several that the approximations do not separate."""
 
     def __init__(self, of: ParticularSolutions, kappas: Array, reach: float, inside: Array) -> None:
         self.of, self.count, self.reach, self.inside = of, len(kappas), reach, inside
@@ -114,7 +114,7 @@ class ModeCluster:
         return eigenvalues
 
     def multiplicity(self, kappa: float) -> int:
-        """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
+        """The number of independent functions of κ that almost vanish on the boundary, by a gap of boundary values."""
         left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.samples.roots[:, None], axis=0)
         return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
 

@@ -133,7 +133,7 @@ class EllipticCells:
         return CellPencil(local, groups, mesh.faces * block, self.scale, block)
 
     def _kinds(self, local: LocalMatrices, batch: CellBatch) -> tuple[Array, Array]:
-        """A row (U,) of each kind of cell, and the kind (B,) of each: those alike in the weak form and of one size."""
+        """A row (U,) of each kind of cell, and the kind (B,) of each: kinds are equal in form and in size."""
         if not self.uniform:
             return np.arange(len(batch.cells)), np.arange(len(batch.cells))
         half = local.mesh.halfwidths[batch.cells]

@@ -180,7 +180,7 @@ class FlowModes:
         return networks[0], networks[1] if len(networks) > 1 else None
 
     def _gauged(self, network: CellNetwork) -> CellNetwork:
-        """The pressure with the mean zero where nothing says its constant: that of an enclosed flow."""
+        """The pressure, with mean zero where its constant is not determined: in an enclosed flow."""
         if any(self.form.pressure in term.expression.fields for term in self.form.terms):
             return network
         column = self.form.columns[2]

@@ -41,7 +41,8 @@ from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SIGN_POINTS, NORM_POINTS = 256, 4096
-"""Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
+"""Points inside at which modes are distinguished from zero, and points that give norms to two digits where no identity
+gives them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,7 @@ class ParticularSolutions:
     def refined(self, values: Array, errors: Array) -> RefinedModes | None:
         """Approximate eigenvalues to the tolerance; None where that was not reached or they moved beyond their errors.
 
-        errors (K,) : errors of the approximations, which tell clusters
+        errors (K,) : errors of the approximations, which determine the clusters
         """
         kappas, reach = self.start + self.slope * values, abs(self.slope) * errors
         order = np.argsort(kappas)

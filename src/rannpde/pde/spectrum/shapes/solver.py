@@ -33,7 +33,7 @@ STEPS_DOWN = 60
 
 @dataclass(frozen=True, eq=False)
 class ShapeModes:
-    """What one discretisation gives: eigenvalues (K,), modes, squared relative indicators (K,).
+    """The result of one discretisation: eigenvalues (K,), modes, squared relative indicators (K,).
 
     sums (K,) : sums of the absolute values of all products in the Rayleigh quotients, of which rounding is a share
     cells (C,) : squared indicators of the wanted modes together
@@ -140,7 +140,7 @@ class ShapeSolver:
     def _modes(self, resolution: Any) -> ShapeModes:
         pencil = self.discretisation.pencil(resolution)
         values, weights, traces = self._wanted(pencil)
-        indicators = np.ones(len(values))  # those beyond the wanted ones only tell gaps
+        indicators = np.ones(len(values))  # those beyond the wanted ones only give gaps
         cells = np.zeros(pencil.count)
         for k, value in enumerate(values[: self.count]):
             mode = ModeShape(value.item(), weights[k], traces[k])
@@ -184,8 +184,8 @@ class ShapeSolver:
             return pencil.shifted(EPS**0.5 * self.step).eigenpairs(number, self.rng)
         for _ in range(STEPS_DOWN):
             system = pencil.shifted(-pencil.sign * self.step)
-            # the first discretisation tells the shift, and the last two are counted: inertia costs as much as a solve
-            if self.iterations or not system.below:  # none, or it cannot be told
+            # the first discretisation gives the shift, and the last two are counted: inertia costs as much as a solve
+            if self.iterations or not system.below:  # none, or the number is not known
                 return system.eigenpairs(number, self.rng)
             self.step *= 2
             if self.monitor.exhausted:
