@@ -43,7 +43,7 @@ ROUND_HOLE = 0.6
 
 @dataclass(frozen=True)
 class PlaneResolution:
-    """How many features every group has.
+    """The numbers of features of all groups.
 
     regular : degree of the functions that are smooth everywhere
     holes : degree of the multipoles in each hole

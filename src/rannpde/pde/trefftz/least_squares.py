@@ -122,7 +122,7 @@ def sampling_deviation(blocks: Sequence[tuple[LeastSquares, Array]]) -> float:
 
 
 def largest_singular_value(matrix: Array) -> float:
-    """The largest singular value of a matrix (N, K), by Lanczos' iteration to three digits where the matrix is large."""
+    """The largest singular value of a matrix (N, K), by Lanczos' iteration to three digits where it is large."""
     if not np.isfinite(matrix).all():
         return np.inf
     if min(matrix.shape) < PANEL:
