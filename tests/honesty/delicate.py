@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import dawsn, erf, lambertw
+from scipy.special import dawsn, erf, hyp1f1, lambertw
 
 from honesty.cases import OWN_SEEDS, Draw, force, number, pick, place
 from rannpde.pde.problem.conditions import On
@@ -134,6 +134,31 @@ def turning_points(rng: Draw) -> dict[str, Any]:
         "equations": {"equation": f"{eps!r}*u_xx {'-' if outflow else '+'} x*u_x = 0"}, "sides": {"x": (-a, a)},
         "conditions": {"left": On(f"x={-a!r}", f"u = {low}"), "right": On(f"x={a!r}", f"u = {high}")},
         "exact": {"u": exact}, "tol": tolerance(rng),
+    }  # fmt: skip
+
+
+@delicate
+def trapped_flows(rng: Draw) -> dict[str, Any]:
+    """ε Δu = ± x·∇u in a disc: outflow along the whole circle, or inflow and a hump inside.
+
+    Solutions are r^m M(m/2, m + 1, ±r²/2ε) cos mθ, with Kummer's function M.
+    """
+    eps, m, mean = number(rng, 3e-3, 1), int(rng.integers(1, 4)), round(float(rng.uniform(-2, 2)), 2)
+    sign = pick(rng, 1, -1)
+
+    def profile(squared: np.ndarray) -> np.ndarray:
+        """M at r², divided by exp(r²/2ε) for an outflow (Kummer's transformation)."""
+        return hyp1f1(m / 2 + 1 if sign > 0 else m / 2, m + 1, -squared / (2 * eps))
+
+    def exact(points: np.ndarray) -> np.ndarray:
+        z, squared = points[:, 0] + 1j * points[:, 1], np.sum(points**2, axis=1)
+        growth = np.exp((squared - 1) / (2 * eps)) if sign > 0 else 1.0
+        return mean + (z**m).real * growth * profile(squared) / profile(np.ones(1))[0]
+
+    return {
+        "equations": {"equation": f"{eps!r}*laplace(u) = {sign}*(x*u_x + y*u_y)"}, "shape": "disc",
+        "sides": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, "exact": {"u": exact}, "tol": tolerance(rng),
+        "conditions": {"circle": On("boundary", f"u = {mean} + {('x', 'x**2 - y**2', 'x**3 - 3*x*y**2')[m - 1]}")},
     }  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from scipy.special import dawsn
 
 import rannpde as rp
 from draws import covering, draws, some
+from rannpde.pde.exit_times import turning_amplification
 from rannpde.pde.functions import Zero
-from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, turning_amplification, wavenumbers
+from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 
 ENDS = {"ends": rp.On("boundary", "u = 0")}
 MIDDLE = np.array([[0.5]])
@@ -66,9 +67,14 @@ def test_layers_stand_where_modes_grow_towards_an_end():
 
 
 def test_a_turning_point_amplifies_with_outflow_at_both_ends_only():
-    assert turning_amplification(on_interval("0.1*u_xx = x*u_x", -1, 1), Zero(1)) == pytest.approx(np.exp(5), rel=1e-3)
-    for equation in ("0.1*u_xx = -x*u_x", "0.1*u_xx = u_x", "0.001*u_xx = u"):
+    """Scalar equations by times of exit; systems by the Wronskian, with the same barrier 1/2ε in the exponent."""
+    for epsilon in (0.05, 0.03):
+        problem = on_interval(f"{epsilon}*u_xx = x*u_x", -1, 1)
+        assert np.log(turning_amplification(problem, Zero(1))) == pytest.approx(0.5 / epsilon, abs=3)
+    for equation in ("0.1*u_xx = -x*u_x", "0.1*u_xx = u_x", "0.001*u_xx = u", "0.01*u_xx = x*u_x + u"):
         assert turning_amplification(on_interval(equation, -1, 1), Zero(1)) == 1
+    system = rp.Problem(["u_x = v", "0.1*v_x = x*v"], rp.Interval(-1, 1), ENDS)
+    assert turning_amplification(system, Zero(2)) == pytest.approx(np.exp(5), rel=1e-2)
 
 
 # ------------------------------------------------------------------------------------------------------------ solves

@@ -13,7 +13,6 @@ from scipy.special import ive, jv
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of
@@ -24,26 +23,18 @@ WAVE_DAMPING = 0.5
 decays faster is a layer, which shows in residuals."""
 
 
-TURNING_SAMPLES = 1681
-"""Points of an interval or a box at which the rates of modes are integrated, and of a condition that tell where it
-stands."""
-LARGEST_EXPONENT = float(np.log(np.finfo(float).max))
-"""The largest number whose exponential is finite."""
+def axis_coefficients(problem: Problem, state: State, points: Array) -> Array | None:
+    """Return the coefficients (n, orders, M, F, F) of ∂_a^k in each equation (row) and field (column) at points (M, n).
 
-
-def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:
-    """Return for each axis the roots λ (M, count) of the symbol at points (M, n), padded by zeros.
-
-    state : where non-linear equations are linearised; linear ones are the same everywhere
+    None where there are not as many equations as fields. Mixed derivatives are not among them.
     """
     fields, dim = problem.fields, problem.domain.dim
-    nothing = [np.zeros((len(points), 1), dtype=complex)] * dim
     equations = [term for term in problem.interior if term.expression.jets]
     if len(equations) != len(fields):
-        return nothing
+        return None
     needed = {jet for term in equations for jet in term.expression.jets}
     if any(jet.field not in fields for jet in needed):
-        return nothing  # an unknown function or number: its derivative is no coefficient of the fields
+        return None  # an unknown function or number: its derivative is no coefficient of the fields
     jets = jets_of(state, fields, points, needed)
     coefficients = np.zeros((dim, 1 + max(jet.order for jet in needed), len(points), len(fields), len(fields)))
     for row, term in enumerate(equations):
@@ -52,9 +43,20 @@ def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:
             for axis in range(dim):
                 if jet.order == jet.index[axis]:
                     coefficients[axis, jet.order, :, row, fields.index(jet.field)] += partial
+    return coefficients
+
+
+def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:
+    """Return for each axis the roots λ (M, count) of the symbol at points (M, n), padded by zeros.
+
+    state : where non-linear equations are linearised; linear ones are the same everywhere
+    """
+    coefficients = axis_coefficients(problem, state, points)
+    if coefficients is None:
+        return [np.zeros((len(points), 1), dtype=complex)] * problem.domain.dim
     result = []
-    for axis in range(dim):
-        distinct, home = _distinct(coefficients[axis])
+    for one in coefficients:
+        distinct, home = _distinct(one)
         roots = [_roots(one) for one in distinct]
         padded = np.zeros((len(roots), max(map(len, roots))), dtype=complex)
         for k, own in enumerate(roots):
@@ -96,63 +98,6 @@ def layer_rates(problem: Problem, state: State) -> tuple[float, float]:
     (roots,) = symbol_roots(problem, state, ends)
     rates = np.round(roots.real, 9)
     return float((-rates[0]).max(initial=0.0)), float(rates[1].max(initial=0.0))
-
-
-def turning_amplification(problem: Problem, state: State) -> float:
-    """Return the factor by which turning points amplify residuals of a boundary value problem on an interval or a box.
-
-    Where solutions decay from both ends towards a point inside, as for ε u'' = x u', layers at the ends take up all
-    conditions, and what is between them is determined by nothing but their exponentially small remainder. With S the
-    integral of Σ Re λ along the interval (the logarithm of the Wronskian), the factor is exp of the largest barrier
-    max S - S(y) between a point y and the nearer of both ends; it is 1 where the modes that grow and those that decay
-    balance, as for ε u'' = u, where the layer stands inside or at one end, or where all conditions stand at one end.
-
-    On a box a point is as well determined as along the best of the axes, and an axis counts by the ends at which values
-    are prescribed: what leaves through walls y = 0 and y = 1 with given values is determined by them.
-
-    >>> from rannpde.domains import Box, Interval
-    >>> from rannpde.pde.functions import Zero
-    >>> from rannpde.pde.problem.conditions import On
-    >>> ends = {"ends": On("boundary", "u = x")}
-    >>> problems = [Problem(f"0.1*u_xx = {speed}*u_x", Interval(-1, 1), ends) for speed in ("x", "(-x)", "1")]
-    >>> [round(turning_amplification(problem, Zero(1)), 1) for problem in problems]  # exp(1/(2 · 0.1)) = 148.4
-    [148.4, 1.0, 1.0]
-    >>> ends, box = On(("x=-1", "x=1"), "u = x"), Box(x=(-1, 1), y=(0, 1))
-    >>> conditions = [{"ends": ends, "walls": On(("y=0", "y=1"), text)} for text in ("u_y = 0", "u = x")]
-    >>> problems = [Problem("0.1*laplace(u) = x*u_x", box, one) for one in conditions]
-    >>> [round(turning_amplification(problem, Zero(1)), 1) for problem in problems]
-    [148.4, 1.0]
-    """
-    domain, dim = problem.domain, problem.domain.dim
-    if dim > 1 and (isinstance(domain, SpaceTime) or not is_box(domain) or len(problem.fields) > 1):
-        return 1.0
-    bounds = np.asarray(domain.bounds, dtype=float)
-    determined = [_determined_ends(problem, axis, bounds[axis]) for axis in range(dim)]
-    if (dim == 1 and not all(determined[0])) or not any(map(any, determined)):
-        return 1.0
-    axes = [np.linspace(lower, upper, round(TURNING_SAMPLES ** (1 / dim))) for lower, upper in bounds]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    barriers = np.full(grid.shape[:-1], np.inf)
-    for axis, roots in enumerate(symbol_roots(problem, state, grid.reshape(-1, dim))):
-        rates = np.moveaxis(roots.real.sum(axis=1).reshape(grid.shape[:-1]), axis, 0)
-        step = axes[axis][1] - axes[axis][0]
-        integral = np.concatenate([0 * rates[:1], np.cumsum(0.5 * step * (rates[1:] + rates[:-1]), axis=0)])
-        highest = [np.maximum.accumulate(integral), np.maximum.accumulate(integral[::-1])[::-1]]
-        for reached, counts in zip(highest, determined[axis], strict=True):
-            if counts:
-                barriers = np.minimum(barriers, np.moveaxis(reached - integral, 0, axis))
-    return float(np.exp(min(barriers.max(), LARGEST_EXPONENT)))
-
-
-def _determined_ends(problem: Problem, axis: int, ends: Array) -> tuple[bool, bool]:
-    """Whether conditions stand at the lower and the upper end of an axis; on a box, conditions on values."""
-    conditions = [term for term in problem.terms if term.kind in ("boundary", "initial") and term.region is not None]
-    if problem.domain.dim > 1:
-        conditions = [term for term in conditions if any(jet.order == 0 for jet in term.expression.jets)]
-    points = [np.asarray(term.region.sample(TURNING_SAMPLES, rng=0))[:, axis] for term in conditions]  # type: ignore[union-attr]
-    positions = np.concatenate([np.zeros(0), *points])
-    near = np.abs(positions[:, None] - ends) <= 1e-9 * (ends[1] - ends[0])
-    return bool(near[:, 0].any()), bool(near[:, 1].any())
 
 
 def _distinct(coefficients: Array) -> tuple[list[Array], Array]:

@@ -47,8 +47,8 @@ from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import corner_jumps
+from rannpde.pde.exit_times import turning_amplification
 from rannpde.pde.functions import State
-from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
@@ -235,6 +235,8 @@ class CellsLoop:
         self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
         self.last, self.sizes = now, sampled_sizes(values, self.sizes)
         estimate = self.estimator.estimate()
+        if estimate <= self.tol and self.may_be_ill_conditioned and not self.problem.linear and self.in_time is None:
+            self.turning = turning_amplification(self.problem, now.network)  # where the flow depends on the solution
         if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
         # on a line one more iteration is cheap: where many cells were split, agreement may be by chance

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.exit_times import EXIT_GRID_POINTS, turning_amplification
 from rannpde.pde.functions import State, Zero
-from rannpde.pde.intrinsic import TURNING_SAMPLES, WAVE_DAMPING, turning_amplification
+from rannpde.pde.intrinsic import WAVE_DAMPING
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet, constant
@@ -18,7 +19,7 @@ from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, plane_bound
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.segments import BoundarySegment
 
-SYMBOL_GRID = round(TURNING_SAMPLES**0.5)
+SYMBOL_GRID = round(EXIT_GRID_POINTS**0.5)
 """Points along each axis of the grid at which coefficients are evaluated."""
 
 

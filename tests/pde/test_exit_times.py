@@ -1,0 +1,119 @@
+"""Times of exit, and problems whose flow is trapped: against formulas, in any unit and position."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import cumulative_trapezoid
+
+import rannpde as rp
+from draws import draws, seeds
+from rannpde.pde.exit_times import ExitGrid, ScalarOperator, scalar_operator, turning_amplification
+from rannpde.pde.functions import Zero
+
+VALUES = {"boundary": "u = x"}
+
+
+def on(domain: rp.Domain, equation: str, conditions: dict[str, str] | None = None) -> rp.Problem:
+    return rp.Problem(equation, domain, conditions or VALUES, incomplete=True)
+
+
+@settings(max_examples=draws(10, 40), deadline=None)
+@given(st.floats(0.03, 1), st.floats(-3, 3), st.floats(-3, 3), st.floats(1e-3, 1e3))
+def test_the_time_of_exit_from_an_interval_is_that_of_the_formula(epsilon, constant, slope, length):
+    """With Green's function of the scale S and the speed m, whose terms are positive (Karlin, Taylor, ch. 15)."""
+    drift = f"{constant / length!r} + {slope / length**2!r}*x"
+    problem = on(rp.Interval(0, length), f"{epsilon!r}*u_xx + ({drift})*u_x = 0")
+    grid = ExitGrid.of(problem)
+    operator = scalar_operator(problem, Zero(1), grid.points)
+    assert operator is not None
+    x = np.linspace(0, 1, 40_001)
+    potential = (constant * x + 0.5 * slope * x**2) / epsilon
+    scale, speed = np.exp(-potential), np.exp(potential) / epsilon
+
+    def below(values):
+        return cumulative_trapezoid(values, x, initial=0)
+
+    def above(values):
+        return cumulative_trapezoid(values[::-1], x, initial=0)[::-1]
+
+    left, right = below(scale), above(scale)
+    times = (right * below(left * speed) + left * above(right * speed)) / left[-1]
+    assert grid.exit_time(operator) == pytest.approx(times.max() * length**2, rel=1e-2)
+
+
+def test_the_time_of_exit_from_a_ball_without_flow_is_its_squared_radius_over_twice_the_dimension():
+    for dim in (2, 3):
+        problem = on(rp.Ball((0.3,) * dim, 2.0), "laplace(u) = 1")
+        grid = ExitGrid.of(problem)
+        operator = scalar_operator(problem, Zero(1), grid.points)
+        assert operator is not None
+        assert grid.exit_time(operator) == pytest.approx(4 / (2 * dim), rel=0.2)  # the boundary is one of steps
+
+
+@settings(max_examples=draws(8, 30), deadline=None)
+@given(st.floats(1e-3, 1e3), st.integers(-50, 50), st.floats(1e-3, 1e3))
+def test_units_and_positions_change_nothing(unit, shift, factor):
+    def amplification(radius: float, centre: float, factor: float) -> float:
+        flow = f"(x - ({centre!r}))*u_x + (y - ({centre!r}))*u_y"
+        equation = f"{0.05 * factor * radius**2!r}*laplace(u) = {factor!r}*({flow})"
+        return turning_amplification(on(rp.Ball((centre, centre), radius), equation), Zero(1))
+
+    assert amplification(unit, shift * unit, factor) == pytest.approx(amplification(1.0, 0.0, 1.0), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("flow", "conditions"),
+    [
+        pytest.param("u_x + 0.4*u_y", VALUES, id="outflow at two sides"),
+        pytest.param("sin(pi*x)*cos(pi*y)*u_x - cos(pi*x)*sin(pi*y)*u_y", VALUES, id="closed streamlines"),
+        pytest.param("-(x - 0.5)*u_x - (y - 0.5)*u_y", VALUES, id="inflow at all sides"),
+        pytest.param("(x - 0.5)*u_x + (y - 0.5)*u_y + u", VALUES, id="damped"),
+        pytest.param("u_x", {"x=0": "u = 1", **dict.fromkeys(("x=1", "y=0", "y=1"), "dn(u) = 0")}, id="inlet"),
+        pytest.param("u", VALUES, id="reaction"),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.3, 1e-2, 1e-4])
+def test_flows_that_leave_or_return_amplify_nothing(flow, conditions, epsilon):
+    problem = on(rp.Box(x=(0, 1), y=(0, 1)), f"{epsilon}*laplace(u) = {flow}", conditions)
+    assert turning_amplification(problem, Zero(1)) == 1
+
+
+def test_a_flow_away_from_the_only_side_with_values_is_trapped():
+    insulated = {"x=0": "u = 1", **dict.fromkeys(("x=1", "y=0", "y=1"), "dn(u) = 0")}
+    problem = on(rp.Box(x=(0, 1), y=(0, 1)), "0.01*laplace(u) = -u_x", insulated)
+    assert turning_amplification(problem, Zero(1)) > 1e12
+
+
+def test_no_value_anywhere_is_no_exit():
+    problem = on(rp.Box(x=(0, 1), y=(0, 1)), "0.1*laplace(u) = x*u_x", {"boundary": "dn(u) = 0"})
+    assert ExitGrid.of(problem).closed
+    assert turning_amplification(problem, Zero(1)) == 1
+
+
+def test_drift_of_any_size_leaves_rates_finite():
+    problem = on(rp.Interval(-1, 1), "u_xx = x*u_x")
+    grid = ExitGrid.of(problem)
+    for size in (0.0, 1e-300, 1e300):
+        operator = ScalarOperator(np.ones_like(grid.points), size * grid.points, np.zeros(len(grid.points)))
+        assert grid.exit_time(operator) > 0
+
+
+@pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
+@pytest.mark.parametrize("seed", seeds("trapped flows", 4, 24))
+def test_outflow_at_all_sides_is_right_or_undetermined(seed):
+    """Averages of prescribed values over a circle are the value at its centre, by symmetry, however thin the layer."""
+    rng = np.random.default_rng(seed)
+    epsilon, radius = 10 ** rng.uniform(-2.5, -0.5), rng.uniform(0.1, 30)
+    centre, tol = rng.uniform(-5, 5, 2).round(2), 10 ** rng.uniform(-4, -1.5)
+    a, b, c = rng.uniform(-1, 1, 3).round(2)
+    p, q = (f"((x - ({centre[0]}))/{radius!r})", f"((y - ({centre[1]}))/{radius!r})")
+    equation = f"{epsilon * radius**2!r}*laplace(u) = (x - ({centre[0]}))*u_x + (y - ({centre[1]}))*u_y"
+    problem = on(rp.Ball(tuple(centre), radius), equation, {"boundary": f"u = {a} + {b}*{p} + {c}*{q}**2"})
+    solution = rp.solve(problem, tol=tol, seconds=20)
+    size = np.sqrt(np.mean(solution(problem.domain.sample(500, rng=1)) ** 2))
+    error = abs(float(np.ravel(solution(centre[None]))[0]) - (a + 0.5 * c)) / size
+    assert not solution.converged or error < 10 * tol, (error, tol)
+    assert np.isinf(solution.estimate) or error < 10 * max(tol, solution.estimate), (error, solution.estimate)
