@@ -14,7 +14,7 @@ import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.interfaces import on_side
@@ -44,6 +44,11 @@ class FaceConditions:
     """Expressions, one for each cell that meets at a face, whose values are the same on both sides."""
 
     pairs: tuple[tuple[Expression, Expression], ...]
+
+    @property
+    def indices(self) -> list[MultiIndex]:
+        """The derivatives that they ask for."""
+        return sorted({jet.index for pair in self.pairs for one in pair for jet in one.jets})
 
 
 def smooth_conditions(problem: Problem, model: PotentialModel | None) -> FaceConditions:

@@ -15,9 +15,10 @@ from rannpde.pde.trefftz.adaptive import TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import BoundaryErrors
 from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
-from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
+from rannpde.pde.trefftz.cells.coupling import CoupledNetworks
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.partition import CellBoundary, cell_boundaries
+from rannpde.pde.trefftz.cells.plane_faces import PlaneFaces
 from rannpde.pde.trefftz.cells.slab_setting import SlabSetting, slab_setting
 from rannpde.pde.trefftz.drawbacks import plane_drawbacks
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
@@ -83,7 +84,7 @@ class CellsSetting:
 
     def discretisation(
         self, problem: Problem, tol: float, tuning: TrefftzTuning, parts: Sequence[Sequence[Particular]]
-    ) -> CellsDiscretisation:
+    ) -> CoupledNetworks:
         """A law for every cell, with their particular solutions."""
         words = problem.vocabulary
         laws = tuple(
@@ -91,8 +92,9 @@ class CellsSetting:
             for one in self.boundaries
         )
         own = tuple(tuple(one.part for one in cell) for cell in parts)
-        faces = tuple(one.faces for one in self.boundaries)
-        return CellsDiscretisation(self.arrangement, laws, faces, self.conditions, own, words, pinned(self.pins))
+        curves = tuple(one.faces for one in self.boundaries)
+        faces = PlaneFaces(self.arrangement, laws, curves, self.conditions, pinned(self.pins))
+        return CoupledNetworks(faces, self.arrangement, laws, own, words)
 
 
 def material(equations: Sequence[LinearEquation]) -> object:

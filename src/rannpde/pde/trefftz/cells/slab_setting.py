@@ -4,47 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import sympy
 
 from rannpde.arrays import Array
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.interfaces import interface_levels, smooth_levels
 from rannpde.pde.statement.reading import read
-from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.adaptive import TrefftzResult
 from rannpde.pde.trefftz.bounds import BoundaryErrors
+from rannpde.pde.trefftz.cells.coupling import CellResolutions, CoupledNetworks
+from rannpde.pde.trefftz.cells.elimination import RowBlock
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
-from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.cells.slabs import Slab, SlabArrangement, plane_across, slabs_of
 from rannpde.pde.trefftz.drawbacks import space_drawbacks
-from rannpde.pde.trefftz.families import FeatureFamily
-from rannpde.pde.trefftz.least_squares import ColumnGains
-from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
 from rannpde.pde.trefftz.particular import Particular, box_particulars, particulars
-from rannpde.pde.trefftz.parts import ParticularPart
-from rannpde.pde.trefftz.rows import (
-    ConditionPoints,
-    FacePoints,
-    Misses,
-    TrefftzRows,
-    boundary_misses,
-    boundary_rows,
-    condition_rows,
-    expression_residual,
-    feature_values,
-)
-from rannpde.pde.trefftz.space import SpaceLaw, SpaceResolution
+from rannpde.pde.trefftz.rows import ConditionPoints, FacePoints, TrefftzRows
+from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.rounding import COMPUTED
-
-SlabFamilies = list[list[FeatureFamily]]
-"""The families of each slab."""
-SlabResolutions = tuple[SpaceResolution, ...]
-"""How many features each slab has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +71,14 @@ class SlabSetting:
 
     def discretisation(
         self, problem: Problem, tol: float, tuning: TrefftzTuning, parts: Sequence[Sequence[Particular]]
-    ) -> SlabDiscretisation:
+    ) -> CoupledNetworks:
         """A law for every slab, with their particular solutions."""
         laws = tuple(
             SpaceLaw(slab, slab.terms, form, tol, tuning) for slab, form in zip(self.slabs, self.forms, strict=True)
         )
         own = tuple(tuple(one.part for one in slab) for slab in parts)
-        faces = tuple(slab.faces for slab in self.slabs)
-        return SlabDiscretisation(self.arrangement, laws, faces, self.conditions, own, problem.vocabulary)
+        faces = SlabFaces(self.arrangement.axis, laws, tuple(slab.faces for slab in self.slabs), self.conditions)
+        return CoupledNetworks(faces, self.arrangement, laws, own, problem.vocabulary)
 
 
 def slab_setting(problem: Problem) -> SlabSetting | str:
@@ -147,82 +128,55 @@ def slab_setting(problem: Problem) -> SlabSetting | str:
 
 
 @dataclass(frozen=True, eq=False)
-class SlabDiscretisation:
-    """Features of each slab, fitted to the conditions on its boundary and to continuity across planes.
+class SlabFaces:
+    """laws, planes : of each slab, and the plane of each of its terms, -1 on the boundary; conditions : what is
+    continuous at each plane"""
 
-    laws, faces : of each slab, and the plane of each of its terms, -1 on the boundary; conditions : what is continuous
-    at each plane; parts : of each slab, the particular solutions
-    """
-
-    arrangement: SlabArrangement
+    axis: int
     laws: tuple[SpaceLaw, ...]
-    faces: tuple[tuple[int, ...], ...]
+    planes: tuple[tuple[int, ...], ...]
     conditions: tuple[FaceConditions, ...]
-    parts: tuple[tuple[ParticularPart, ...], ...]
-    words: Vocabulary
 
-    @property
-    def sampled(self) -> bool:
-        """Surfaces are sampled."""
-        return True
+    sampled: ClassVar[bool] = True
+    copies: ClassVar[int] = 1
 
-    def first(self) -> SlabResolutions:
-        """Where the iteration begins, slab by slab."""
-        return tuple(law.first() for law in self.laws)
+    def continuous(self, face: FacePoints) -> FaceConditions:
+        """What is continuous at a plane."""
+        return self.conditions[face.curve]
 
-    def families(self, resolution: SlabResolutions, rng: np.random.Generator) -> SlabFamilies:
-        """A realisation of all laws."""
-        return [law.families(own, rng) for law, own in zip(self.laws, resolution, strict=True)]
+    def assembled(self, blocks: Sequence[RowBlock], widths: Sequence[int]) -> TrefftzRows:
+        """One dense matrix: slabs are few."""
+        ends = np.cumsum([0, *widths])
+        rhs = np.concatenate([one.rhs for one in blocks])
+        matrix, row = np.zeros((len(rhs), int(ends[-1])), order="F"), 0
+        for block in blocks:
+            for cell, own in zip(block.cells, block.matrices, strict=True):
+                matrix[row : row + len(own), ends[cell] : ends[cell + 1]] = own
+            row += len(block.rhs)
+        return TrefftzRows(matrix, rhs, np.concatenate([one.weights for one in blocks]))
 
-    def _widths(self, families: SlabFamilies) -> list[int]:
-        return [sum(family.columns for family in own) for own in families]
-
-    def columns(self, families: SlabFamilies) -> int:
-        """The number N of all features."""
-        return sum(self._widths(families))
-
-    def dense(self, families: SlabFamilies) -> int:
-        """Columns of the factorisation: all."""
-        return self.columns(families)
-
-    def network(self, families: SlabFamilies, weights: Array) -> CellsNetwork:
-        """The function with output weights (N,)."""
-        ends = np.cumsum(self._widths(families))[:-1]
-        own = zip(families, np.split(weights, ends), self.parts, self.laws, strict=True)
-        networks = [TrefftzNetwork(tuple(slab), part, parts, law.form) for slab, part, parts, law in own]
-        return CellsNetwork(tuple(networks), self.arrangement)
-
-    def values(self, families: SlabFamilies, points: Array) -> Array:
-        """All features (M, fields, N), zero outside of their slab."""
-        homes, ends = self.arrangement.locate(points), np.cumsum([0, *self._widths(families)])
-        total = np.zeros((len(points), len(self.words.fields), int(ends[-1])))
-        for number, own in enumerate(families):
-            mine = np.flatnonzero(homes == number)
-            total[mine, :, ends[number] : ends[number + 1]] = feature_values(own, points[mine], (0, 0, 0))
-        return total
-
-    def base(self, points: Array) -> Array:
-        """The particular solutions (M, fields)."""
-        return self.network([[] for _ in self.laws], np.empty(0))(points)
+    def dense(self, widths: Sequence[int]) -> int:
+        """All features."""
+        return sum(widths)
 
     def tube(self) -> tuple[Array, Array]:
         """No thin layers in space."""
         return np.empty((0, 3)), np.empty(0)
 
-    def _points(
-        self, resolution: SlabResolutions, shift: float, factor: float
+    def points(
+        self, resolution: CellResolutions, shift: float, factor: float
     ) -> tuple[list[list[ConditionPoints]], list[FacePoints]]:
         """Points of the conditions of each slab, and of planes, on both sides of which points are drawn."""
         areas = np.array([float(law.patches.areas.sum()) for law in self.laws])
         conditions, faces, start = [], [], 0
         for number, (law, own) in enumerate(zip(self.laws, resolution, strict=True)):
             share, here = np.sqrt(areas[number] / areas.sum()), []
-            for one, plane in zip(law.conditions(own, shift, factor), self.faces[number], strict=True):
+            for one, plane in zip(law.conditions(own, shift, factor), self.planes[number], strict=True):
                 groups, weights = one.groups + start, share * one.weights
                 if plane < 0:
                     here.append(ConditionPoints(one.term, one.points, weights, one.scales, groups))
                 else:  # each side has one half of the weight
-                    normals = np.broadcast_to(np.eye(3)[self.arrangement.axis], one.points.shape)
+                    normals = np.broadcast_to(np.eye(3)[self.axis], one.points.shape)
                     weights = weights * np.sqrt(0.5)
                     cells = (plane, plane + 1)
                     faces.append(FacePoints(cells, plane, one.points, normals, weights, one.scales, groups))
@@ -230,77 +184,7 @@ class SlabDiscretisation:
             start += len(law.patches.sides)
         return conditions, faces
 
-    def _known(self, face: FacePoints) -> dict[sympy.Symbol, Array]:
-        """Coordinates and normals of the points of a plane."""
-        values = np.concatenate([face.points, face.normals], axis=1).T
-        return dict(zip((*self.words.symbols, *self.words.normals), values, strict=True))
-
-    def rows(
-        self, families: SlabFamilies, resolution: SlabResolutions, shift: float, factor: float = 1.0
-    ) -> TrefftzRows:
-        """Conditions on the boundary and continuity across planes; ``shift`` and ``factor`` as in ``SpaceLaw``."""
-        conditions, faces = self._points(resolution, shift, factor)
-        ends = np.cumsum([0, *self._widths(families)])
-        empty = [
-            TrefftzNetwork((), np.empty(0), part, law.form) for part, law in zip(self.parts, self.laws, strict=True)
-        ]
-        matrices, rhs, weights = [], [], []
-        for number, own in enumerate(conditions):
-            rows = boundary_rows(families[number], empty[number], own, self.words)
-            matrices.append([(number, rows.matrix)])
-            rhs.append(rows.rhs)
-            weights.append(rows.weights)
-        for face in faces:
-            known, pairs = self._known(face), self.conditions[face.curve].pairs
-            indices = sorted({jet.index for pair in pairs for one in pair for jet in one.jets})
-            tables = [{i: feature_values(families[c], face.points, i) for i in indices} for c in face.cells]
-            parts = [empty[cell].derivatives(face.points, indices) for cell in face.cells]
-            for pair in pairs:
-                (first, left, size), (second, right, other) = (
-                    condition_rows(one, known, part, face, table, self.words)
-                    for one, part, table in zip(pair, parts, tables, strict=True)
-                )
-                scale = 0.5 * (size + other)
-                matrices.append([(face.cells[0], first / scale[:, None]), (face.cells[1], -second / scale[:, None])])
-                rhs.append((right - left) / scale)
-                weights.append(face.weights)
-        matrix, row = np.zeros((sum(map(len, rhs)), int(ends[-1])), order="F"), 0
-        for blocks, right_side in zip(matrices, rhs, strict=True):
-            for cell, block in blocks:
-                matrix[row : row + len(right_side), ends[cell] : ends[cell + 1]] = block
-            row += len(right_side)
-        return TrefftzRows(matrix, np.concatenate(rhs), np.concatenate(weights))
-
-    def misses(self, network: CellsNetwork, resolution: SlabResolutions, shift: float, factor: float) -> Misses:
-        """What a function misses of the conditions and of the continuity at such points."""
-        conditions, faces = self._points(resolution, shift, factor)
-        misses = [boundary_misses(one, own, self.words) for one, own in zip(network.networks, conditions, strict=True)]
-        for face in faces:
-            known, pairs = self._known(face), self.conditions[face.curve].pairs
-            indices = sorted({jet.index for pair in pairs for one in pair for jet in one.jets})
-            tables = [network.networks[cell].derivatives(face.points, indices) for cell in face.cells]
-            for pair in pairs:
-                (left, size, _), (right, other, _) = (
-                    expression_residual(one, known, table, face, self.words)
-                    for one, table in zip(pair, tables, strict=True)
-                )
-                misses.append(Misses((left - right) / (0.5 * (size + other)), face.weights, face.groups))
-        every = [(one.errors, one.weights, one.groups) for one in misses]
-        return Misses(*(np.concatenate(parts) for parts in zip(*every, strict=True)))
-
-    def refined(
-        self, resolution: SlabResolutions, errors: Mapping[int, float], target: float, slow: bool,
-        families: SlabFamilies, weights: Array, gains: Sequence[ColumnGains],
-    ) -> SlabResolutions:  # fmt: skip
-        """More features in the slabs, and for the patches of these, whose errors are above the target."""
-        resolutions, group, start = [], 0, 0
-        for law, own, slab in zip(self.laws, resolution, families, strict=True):
-            count = len(law.patches.sides)
-            mine = {key - group: error for key, error in errors.items() if group <= key < group + count}
-            split = []
-            for family in slab:
-                split.append((family, weights[start : start + family.columns]))
-                start += family.columns
-            resolutions.append(law.refined(own, mine, target, slow, split))
-            group += count
-        return tuple(resolutions)
+    def errors_of(self, cell: int, errors: Mapping[int, float]) -> dict[int, float]:
+        """Errors by the groups of all slabs as errors by those of one."""
+        ends = np.cumsum([0, *(len(law.patches.sides) for law in self.laws)]).tolist()
+        return {key - ends[cell]: error for key, error in errors.items() if ends[cell] <= key < ends[cell + 1]}
