@@ -70,3 +70,15 @@ def test_the_same_solution_where_perturbations_do_not_grow():
     solution = rp.solve(problem, tol=1e-2, method="lines")
     assert solution.status is Status.CONVERGED
     assert error(problem, solution) < 1e-2
+
+
+@pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
+def test_iterations_that_are_far_apart_disagree_and_say_nothing_of_the_problem():
+    """So few features hold nothing of the initial values, and nothing grows."""
+    conditions = {"start": rp.On("t=0", f"u = sin({round(19 * np.pi, 12)}*x)"), "ends": rp.On("boundary", "u = 0")}
+    domain = rp.SpaceTime(t=(0, 1), x=(0, 1))
+    for width in (4, 6, 10):
+        problem = rp.Problem("u_t = 1e-3*u_xx", domain, conditions, incomplete=True)
+        solution = rp.solve(problem, method=Lines(width=width), tol=1e-6)
+        assert solution.estimate > 0.3
+        assert solution.status is Status.STALLED

@@ -132,9 +132,9 @@ class LinesIterations:
 
     @property
     def _undetermined(self) -> bool:
-        """Whether perturbations as large as the difference of the last two iterations grow to the size of the
-        solution."""
-        return bool(np.isfinite(self.difference) and self.growth * self.difference >= 1.0)
+        """Whether perturbations grow by an order of magnitude, and those as large as the difference of the last two
+        iterations to the size of the solution."""
+        return MUCH_SMALLER * self.growth > 1.0 and bool(np.inf > self.growth * self.difference >= 1.0)
 
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
         """ESTIMATE: a share of the difference of two iterations, at jumps that are carried along a multiple; at least
