@@ -12,7 +12,7 @@ from rannpde.domains.shapes.formed import Implicit
 from rannpde.domains.shapes.polygon import Polygon
 from rannpde.domains.shapes.quadrics import Ellipse
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.weak.basis import gauss_cube
+from rannpde.pde.weak.legendre import gauss_cube
 
 PLATE = Box(x=(0, 0.7), y=(0, 0.6))
 SHAPES = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.norms import relative_errors
 from rannpde.domains.region import Region
@@ -107,9 +107,14 @@ def jets_at(
     return jet_values
 
 
+def first_derivatives(dim: int) -> list[MultiIndex]:
+    """Return the derivatives along each axis."""
+    return [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
+
+
 def gradient(state: State, points: Array) -> Array:
     """Return ∂_l of every field, (M, fields, n)."""
-    axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
+    axes = first_derivatives(points.shape[1])
     several = getattr(state, "derivatives", None)
     derivatives = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
     return np.stack([derivatives[axis] for axis in axes], axis=2)

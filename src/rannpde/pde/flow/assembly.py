@@ -23,10 +23,10 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.flow.inertia import InertiaOperator
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.matrices import EquilibratedFactors, FlowMatrices, FlowState, add_face_blocks
+from rannpde.pde.flow.matrices import EquilibratedFactors, FlowMatrices, FlowState
 from rannpde.pde.flow.multipliers import stable_multipliers
 from rannpde.pde.flow.transport import TransportOperator
-from rannpde.pde.weak.local import CellBatch
+from rannpde.pde.weak.local import CellBatch, face_diagonal
 
 
 class FlowSystem:
@@ -159,7 +159,7 @@ class FlowSystem:
             plain = np.matmul(trace, traction[inner] - penalty[inner][:, :, None] * along[inner])
             lower[:, : t * self.m] = plain.reshape(b, t * self.m, k)
             blocks = np.matmul(trace * penalty[inner][:, None], local.tangential_functions)
-            add_face_blocks(corner, blocks.reshape(b, t, self.m, self.m))
+            corner[:, : t * self.m, : t * self.m] = face_diagonal(blocks.reshape(b, t, self.m, self.m))
         normal = np.matmul((heavy[:, :, None] * local.normal_functions).swapaxes(1, 2), local.across[flat])
         lower[:, t * self.m :] = normal.reshape(b, s * self.n, k)
         load, data = self.loads(batch)

@@ -16,8 +16,8 @@ import scipy.sparse as sparse
 from rannpde.arrays import Array
 from rannpde.pde.flow.form import Inertia
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.matrices import FlowMatrices, FlowState, add_face_blocks
-from rannpde.pde.weak.local import CellBatch
+from rannpde.pde.flow.matrices import FlowMatrices, FlowState
+from rannpde.pde.weak.local import CellBatch, face_diagonal
 
 VELOCITY_DERIVATIVES = (2, 1)
 """Numbers of the derivatives of a stream function that are its velocity, ∂_y and (with its sign changed) ∂_x."""
@@ -271,6 +271,6 @@ class InertiaOperator:
             entering = np.matmul(trace, inflow[inner][:, :, None] * along[inner])
             upper[:, :, : t * m] -= entering.reshape(b, t * m, k).swapaxes(1, 2)
             blocks = np.matmul(trace * outflow[inner][:, None], local.tangential_functions)
-            add_face_blocks(corner, blocks.reshape(b, t, m, m))
+            corner[:, : t * m, : t * m] += face_diagonal(blocks.reshape(b, t, m, m))
             data[:, : t * m] -= np.matmul(trace, (forth * change[inner])[:, :, None]).reshape(b, t * m)
         return FlowMatrices(square, upper, lower, corner, load, data)

@@ -13,8 +13,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.flow.form import FlowForm, NoFlow
-from rannpde.pde.weak.basis import HiddenLayer, legendre_products
+from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
+from rannpde.pde.weak.legendre import legendre_products, product_degrees
 from rannpde.pde.weak.local import MEMORY, CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.rounding import COMPUTED
@@ -45,8 +46,8 @@ class FlowCells:
         self._pairs()
         self.read_conditions()
         nodes = layer.face_grid[0]
-        self.tangential_functions = legendre_products(nodes, layer.degree - 1)
-        self.normal_functions = legendre_products(nodes, layer.degree - 2)
+        self.tangential_functions = legendre_products(nodes, product_degrees(1, layer.degree - 1))
+        self.normal_functions = legendre_products(nodes, product_degrees(1, layer.degree - 2))
         self._coefficients = np.concatenate(
             [layer._derived(layer._whole[0], index) for index in STREAM_DERIVATIVES], axis=1
         )

@@ -63,12 +63,3 @@ class EquilibratedFactors:
     def solve(self, right: Array) -> Array:
         """The solution (n,) of the system."""
         return np.asarray(self.scale * self.factors.solve(self.scale * right))
-
-
-def add_face_blocks(corner: Array, blocks: Array) -> None:
-    """Add blocks (B, t, m, m) of t faces to the diagonal of matrices (B, T, T) of unknowns around cells."""
-    b, t, m, _ = blocks.shape
-    index = np.arange(t)
-    whole = np.zeros((b, t, m, t, m))
-    whole[:, index, :, index, :] = blocks.swapaxes(0, 1)
-    corner[:, : t * m, : t * m] += whole.reshape(b, t * m, t * m)

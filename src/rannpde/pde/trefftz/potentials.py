@@ -45,6 +45,12 @@ class PotentialModel:
     alpha: float = 2.0
     pressure: float = 0.0
 
+    def packed(self, kind: str, base: CanonicalFamily | AnalyticFamily) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of features that a family has for this system."""
+        header, arrays = base.pack()
+        model = [self.system, list(self.fields), self.alpha, self.pressure]
+        return {"kind": kind, "base": header, "model": model}, arrays
+
 
 @dataclass(frozen=True, eq=False)
 class PotentialFamily(FeatureFamily):
@@ -104,9 +110,7 @@ class PotentialFamily(FeatureFamily):
         return total
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        header, arrays = self.base.pack()
-        model = [self.model.system, list(self.model.fields), self.model.alpha, self.model.pressure]
-        return {"kind": self.kind, "base": header, "model": model}, arrays
+        return self.model.packed(self.kind, self.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +198,7 @@ class GoursatFamily(FeatureFamily):
         return total
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        header, arrays = self.base.pack()
-        model = [self.model.system, list(self.model.fields), self.model.alpha, self.model.pressure]
-        return {"kind": self.kind, "base": header, "model": model}, arrays
+        return self.model.packed(self.kind, self.base)
 
 
 SCALAR_FAMILIES = (ExponentialFamily, SourceFamily, MultipoleFamily, AngleFamily, SphericalFamily)

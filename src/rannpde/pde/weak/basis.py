@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import comb, pi, sqrt
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss, legvander
 from scipy import sparse
 from scipy.special import spherical_jn
 
@@ -33,6 +32,7 @@ from rannpde.checkpoints import FLOAT_BYTES
 from rannpde.network.features import FourierFeatures
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.pde.weak.face_tables import FaceTables
+from rannpde.pde.weak.legendre import gauss_cube, legendre_products, orthonormal_legendre, product_degrees
 from rannpde.pde.weak.legendre_cube import LegendreCube
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.rounding import COMPUTED, EPS
@@ -88,8 +88,7 @@ class HiddenLayer:
     @cached_property
     def modes(self) -> Array:
         """Multi-indices (R, d) of the products of Legendre polynomials that are used."""
-        every = np.array(list(np.ndindex(*[self.highest + 1] * self.dim)))
-        return every[every.sum(axis=1) <= self.highest]
+        return product_degrees(self.dim, self.highest)
 
     @cached_property
     def _columns(self) -> Array:
@@ -160,25 +159,16 @@ class HiddenLayer:
     def side_tables(self, scaled: Array) -> Array:
         """The same on faces with points (P, q, d): (P, q, 1 + d, k)."""
         tables = np.empty((*scaled.shape[:2], self.jet.shape[1]))
+        flat = np.zeros(len(scaled), dtype=bool)
         if self.dim == 2:
             flat, tables[flat] = self._face_tables.in_plane(scaled)
-            rest = np.flatnonzero(~flat)
-            for some in self._blocks(rest, scaled.shape[1]):
-                tables[some] = (self.legendre(scaled[some].reshape(-1, 2)) @ self.jet).reshape(
-                    len(some), *tables.shape[1:]
-                )
-            return tables.reshape(*scaled.shape[:2], 3, -1)
-        nested = []
-        for number, points in enumerate(scaled):
+        for number, points in enumerate(scaled if self.dim > 2 else ()):
             own = self._face_tables.at(points)
-            if own is None:
-                nested.append(number)
-            else:
-                tables[number] = own
-        for some in self._blocks(np.array(nested, dtype=int), scaled.shape[1]):
-            tables[some] = (self.legendre(scaled[some].reshape(-1, self.dim)) @ self.jet).reshape(
-                len(some), *tables.shape[1:]
-            )
+            if own is not None:
+                flat[number], tables[number] = True, own
+        for some in self._blocks(np.flatnonzero(~flat), scaled.shape[1]):
+            rest = self.legendre(scaled[some].reshape(-1, self.dim)) @ self.jet
+            tables[some] = rest.reshape(len(some), *tables.shape[1:])
         return tables.reshape(*scaled.shape[:2], 1 + self.dim, -1)
 
     def point_blocks(self, counts: Sequence[int]) -> list[list[int]]:
@@ -214,11 +204,7 @@ class HiddenLayer:
 
     def legendre(self, scaled: Array) -> Array:
         """All products of Legendre polynomials at points (M, d), (M, R)."""
-        scale = np.sqrt(np.arange(self.highest + 1) + 0.5)
-        product = np.ones((len(scaled), len(self.modes)))
-        for axis in range(self.dim):
-            product *= (legvander(scaled[:, axis], self.highest) * scale)[:, self.modes[:, axis]]
-        return product
+        return legendre_products(scaled, self.modes)
 
     @cached_property
     def _by_second_axis(self) -> Array:
@@ -248,10 +234,8 @@ class HiddenLayer:
             jet, span = (cube.in_pieces(scaled, self.nodes) for cube in (self._jet_cube, self._span_cube))
             return jet.reshape(len(scaled), 4, -1), span
         heights, line = np.unique(scaled[:, 1], return_inverse=True)
-        order = self.highest + 1
-        scale = np.sqrt(np.arange(order) + 0.5)
-        lines = ((legvander(heights, self.highest) * scale) @ self._by_second_axis).reshape(len(heights), order, -1)
-        along = legvander(scaled[:, 0], self.highest) * scale
+        across, along = (orthonormal_legendre(one, self.highest) for one in (heights, scaled[:, 0]))
+        lines = (across @ self._by_second_axis).reshape(len(heights), self.highest + 1, -1)
         tables = np.empty((len(scaled), lines.shape[2]))
         ends = np.cumsum(np.bincount(line.ravel()))[:-1]
         for own, rows in zip(lines, np.split(np.argsort(line.ravel(), kind="stable"), ends), strict=True):
@@ -350,17 +334,12 @@ class HiddenLayer:
     @cached_property
     def face_functions(self) -> Array:
         """Orthonormal polynomials on [-1, 1]^(d-1) at the nodes of a face, (q, m)."""
-        return legendre_products(self.face_grid[0], self.degree)
+        return legendre_products(self.face_grid[0], product_degrees(self.dim - 1, self.degree))
 
     @cached_property
     def face_degrees(self) -> Array:
         """The degree of each of them, (m,)."""
-        return np.array([sum(index) for index in _powers(self.dim - 1, self.degree)])
-
-
-def _powers(dim: int, degree: int) -> list[tuple[int, ...]]:
-    """Powers of the products of total degree at most ``degree``."""
-    return [index for index in np.ndindex(*[degree + 1] * dim) if sum(index) <= degree]
+        return np.asarray(product_degrees(self.dim - 1, self.degree).sum(axis=1))
 
 
 def columns_of(dim: int, degree: int, settings: WeakSettings) -> int:
@@ -395,31 +374,3 @@ def _largest_square(matrix: Array) -> float:
     """The square of the largest singular value."""
     small = matrix @ matrix.T if len(matrix) < matrix.shape[1] else matrix.T @ matrix
     return float(np.linalg.eigvalsh(small)[-1])
-
-
-@lru_cache(maxsize=64)
-def gauss_cube(count: int, dim: int) -> tuple[Array, Array]:
-    """Points (count^dim, dim) and weights of the Gauss–Legendre rule on [-1, 1]^dim; for dim 0 one point."""
-    if dim == 0:
-        return np.zeros((1, 0)), np.ones(1)
-    nodes, shares = leggauss(count)
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(*[nodes] * dim, indexing="ij")], axis=1)
-    return grid, np.prod([axis.ravel() for axis in np.meshgrid(*[shares] * dim, indexing="ij")], axis=0)
-
-
-def legendre_products(points: Array, degree: int) -> Array:
-    """Products of orthonormal Legendre polynomials of total degree at most ``degree`` on [-1, 1]^n, (M, columns).
-
-    >>> points, weights = gauss_cube(5, 2)
-    >>> table = legendre_products(points, 3)
-    >>> bool(np.allclose((table.T * weights) @ table, np.eye(10)))
-    True
-    """
-    dim = points.shape[1]
-    if dim == 0:
-        return np.ones((len(points), 1))
-    scale = np.sqrt(np.arange(degree + 1) + 0.5)
-    tables = [legvander(points[:, axis], degree) * scale for axis in range(dim)]
-    columns = [np.prod([table[:, k] for table, k in zip(tables, index, strict=True)], axis=0)
-               for index in _powers(dim, degree)]  # fmt: skip
-    return np.stack(columns, axis=1)

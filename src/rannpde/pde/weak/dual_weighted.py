@@ -28,6 +28,7 @@ from rannpde.pde.weak.adjoint import AdjointSystem, LinearAdjoint, TangentAdjoin
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.functionals import WeightableOutput
+from rannpde.pde.weak.residual_indicators import residual_indices, residual_squares, slopes_of
 from rannpde.pde.weak.solver import WeakDiscretisation
 from rannpde.pde.weak.state import WeakResolution, WeakState
 
@@ -171,26 +172,21 @@ def _residual_squares(
     nothing = np.zeros(local.mesh.count)
     if not form.symmetric:
         return nothing
-    indices = weak.residual_indices
+    indices = residual_indices(problem)
     points, shares, owners, tables = sampled(local, adjoint, indices)
-    axes = [tuple(int(a == b) for b in range(weak.dim)) for a in range(weak.dim)]
-    still = (0,) * weak.dim
     states = sampled(local, state.solution, indices)[3]
-    source = output.density(problem, points, states[still])
+    values = states[(0,) * weak.dim]
+    source = output.density(problem, points, values)
     if source is None:
         return nothing
-    diffusion = weak.diffusion(points, states[still], np.stack([states[axis] for axis in axes], axis=2))
-    own = np.abs(np.einsum("mkkii->mk", diffusion)) / weak.dim
     known = problem.vocabulary.at(points)
     terms, fields = {term.name: term for term in problem.interior}, form.system.fields
-    squares = np.zeros(len(points))
+    residuals = -source
     for k, (name, sign) in enumerate(zip(form.system.names, form.system.signs, strict=True)):
         expression = terms[name].expression
         jets = {jet: states[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
         _, partials = expression.linearised(known, jets)
-        left = -source[:, k]
         for jet, partial in zip(expression.jets, partials, strict=True):
-            left = left - sign * partial * tables[jet.index][:, fields.index(jet.field)]
-        squares += left**2 / np.maximum(own[:, k], 1e-300)
-    lengths = 2 * local.mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
-    return np.bincount(owners, shares * lengths**2 * squares, local.mesh.count)
+            residuals[:, k] -= sign * partial * tables[jet.index][:, fields.index(jet.field)]
+    diffusion = form.diffusion(points, values, slopes_of(states, weak.dim))
+    return residual_squares(local, shares, owners, residuals, diffusion)

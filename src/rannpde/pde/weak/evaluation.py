@@ -10,8 +10,9 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.weak.assembly import HybridSolution
-from rannpde.pde.weak.basis import HiddenLayer, gauss_cube
+from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.functions import CellFunctions
+from rannpde.pde.weak.legendre import gauss_cube
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 

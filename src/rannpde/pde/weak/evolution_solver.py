@@ -22,6 +22,7 @@ from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.residual_indicators import residual_indices, solution_indicators
 from rannpde.pde.weak.semidiscrete import SemiDiscreteForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation
@@ -134,7 +135,7 @@ class EvolutionDiscretisation:
         speeds = [one.reshape(shape) for step in picked for one in self._speeds(path, step, derivative)]
         order = max(self.evolution.orders)
         together = HybridSolution(np.concatenate(states + speeds, axis=1), path.traces, np.zeros(shape[0]))
-        points, weights, owners, tables = sampled(system.local, together, space.residual_indices)
+        points, weights, owners, tables = sampled(system.local, together, residual_indices(space.problem))
         still = (0,) * space.dim
         residuals, sizes, traced = [], [], []
         for number, step in enumerate(picked):
@@ -144,7 +145,7 @@ class EvolutionDiscretisation:
                 for f, held in enumerate(row):
                     held.value = tables[still][:, first + k * fields + f]
             own = {index: table[:, number * fields : (number + 1) * fields] for index, table in tables.items()}
-            residual, size = space.residual_squares(system.local, (points, weights, owners, own))
+            residual, size = solution_indicators(space.form, None, system.local, (points, weights, owners, own))
             residuals.append(residual)
             sizes.append(size + self._moving_energy(states[number], speeds[order * number], system, ends[step]))
             system.local.read_conditions()

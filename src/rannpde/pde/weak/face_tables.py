@@ -6,10 +6,12 @@ along the axis across the face first, once for all faces at the same end of thei
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from numpy.polynomial.legendre import legvander
 
 from rannpde.arrays import Array
+from rannpde.pde.weak.legendre import orthonormal_legendre
 
 
 class FaceTables:
@@ -20,7 +22,7 @@ class FaceTables:
 
     def __init__(self, modes: Array, jet: Array, highest: int) -> None:
         dim = modes.shape[1]
-        self._scale = np.sqrt(np.arange(highest + 1) + 0.5)
+        self._legendre = partial(orthonormal_legendre, degree=highest)
         self._cube = np.zeros((highest + 1,) * dim + (jet.shape[1],))
         self._cube[tuple(modes.T)] = jet
         self._across: dict[tuple[int, float], Array] = {}
@@ -40,7 +42,7 @@ class FaceTables:
         first, second = (points[:, other].reshape(count, count) for other in others)
         if np.ptp(first, axis=1).any() or np.ptp(second, axis=0).any():
             return None
-        rows, width = len(self._scale), cut.shape[-1]
+        rows, width = len(self._cube), cut.shape[-1]
         lines = (self._legendre(first[:, 0]) @ cut.reshape(rows, -1)).reshape(count, rows, width)
         return np.asarray(np.matmul(self._legendre(second[0]), lines).reshape(count * count, width))
 
@@ -66,6 +68,3 @@ class FaceTables:
         if key not in self._across:
             self._across[key] = np.tensordot(self._legendre(np.array([value]))[0], self._cube, axes=(0, axis))
         return self._across[key]
-
-    def _legendre(self, nodes: Array) -> Array:
-        return np.asarray(legvander(nodes, len(self._scale) - 1) * self._scale)

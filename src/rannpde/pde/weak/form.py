@@ -125,6 +125,12 @@ class WeakForm:
         )  # fmt: skip
         return whole if self.part is None else self.part.of(whole)
 
+    def diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
+        """The diffusion (M, K, F, d, d) at points, of a non-linear problem at the state there."""
+        if self.quasilinear is None:
+            return self.at(points).diffusion
+        return self.quasilinear.linearised(points, values, slopes).diffusion
+
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
         """The conditions of these numbers at boundary points (M, d) with outward normals (M, d)."""
         count, fields = len(points), self.fields

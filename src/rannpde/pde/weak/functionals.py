@@ -119,9 +119,8 @@ class WeightableOutput:
         """q (P, q) and its derivatives (P, q, F, J) by values and slopes, at jets (P, q, F, J)."""
         words, fields = self.expression.vocabulary, self.expression.fields
         shape, dim = samples.weights.shape, samples.points.shape[2]
-        known = dict(zip(words.symbols, samples.points.reshape(-1, dim).T, strict=True))
-        if samples.normals is not None:
-            known |= dict(zip(words.normals, samples.normals.reshape(-1, dim).T, strict=True))
+        normals = None if samples.normals is None else samples.normals.reshape(-1, dim)
+        known = words.at(samples.points.reshape(-1, dim), normals)
         own = {jet: jets[:, :, fields.index(jet.field), _slot(jet)].ravel() for jet in self.expression.jets}
         value, partials = self.expression.expression.linearised(known, own)
         density = np.zeros(jets.shape)

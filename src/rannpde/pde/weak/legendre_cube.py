@@ -7,10 +7,12 @@ on, which is a small part of the work of all products at all points.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from numpy.polynomial.legendre import legvander
 
 from rannpde.arrays import Array
+from rannpde.pde.weak.legendre import orthonormal_legendre
 
 
 class LegendreCube:
@@ -18,7 +20,7 @@ class LegendreCube:
     up to the highest."""
 
     def __init__(self, modes: Array, highest: int, coefficients: Array) -> None:
-        self._scale = np.sqrt(np.arange(highest + 1) + 0.5)
+        self._legendre = partial(orthonormal_legendre, degree=highest)
         self._cube = np.zeros((highest + 1,) * 3 + (coefficients.shape[1],))
         self._cube[tuple(modes.T)] = coefficients
         self._total = int(modes.sum(axis=1).max(initial=0))
@@ -34,7 +36,7 @@ class LegendreCube:
         others = [axis for axis in range(3) if axis != first]
         second = next(axis for axis in others if not np.ptp(grid[..., axis], axis=2).any())
         third = next(axis for axis in others if axis != second)
-        (a, b, c), order, width = grid.shape[:3], len(self._scale), self._cube.shape[3]
+        (a, b, c), order, width = grid.shape[:3], len(self._cube), self._cube.shape[3]
         planes, along = np.zeros((a, order, order, width)), self._legendre(grid[:, 0, 0, first])
         for (low, high), matrix in self._along(first):
             degrees = (low, high) if second < third else (high, low)
@@ -47,7 +49,7 @@ class LegendreCube:
         """For each sum of the degrees along the two other axes these degrees, and the coefficients by the degree along
         one axis: of few degrees where the sum is large, since total degrees are bounded."""
         if axis not in self._layers:
-            turned, order = np.moveaxis(self._cube, axis, 0), len(self._scale)
+            turned, order = np.moveaxis(self._cube, axis, 0), len(self._cube)
             layers = []
             for total in range(min(2 * order - 1, self._total + 1)):
                 low = np.arange(max(0, total - order + 1), min(total, order - 1) + 1)
@@ -55,6 +57,3 @@ class LegendreCube:
                 layers.append(((low, total - low), turned[:used, low, total - low].reshape(used, -1)))
             self._layers[axis] = layers
         return self._layers[axis]
-
-    def _legendre(self, nodes: Array) -> Array:
-        return np.asarray(legvander(nodes, len(self._scale) - 1) * self._scale)

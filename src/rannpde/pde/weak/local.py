@@ -255,17 +255,7 @@ class LocalMatrices:
         solid = self.layer.dim > 2 and not any(int(cell) in self.mesh.parts for cell in cells)
         add = self._by_kinds_of_faces if solid and own.constant else self._by_points
         upper, lower, corner = add(batch, matrix, own)
-        k, m = self.size, self.layer.face_functions.shape[1]
-        n, size = fields * k, t * fields * m
-        whole = np.zeros((b, t, fields * m, t, fields * m))
-        index = np.arange(t)
-        whole[:, index, :, index, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
-        square = matrix.reshape(b, n, n)
-        missing = np.arange(k) >= self.functions.used[cells][:, None]  # padded columns
-        if missing.any():
-            row, column = np.nonzero(np.tile(missing, (1, fields)))
-            square[row, column, column] = 1.0
-        return square, upper.reshape(b, n, size), lower.reshape(b, size, n), whole.reshape(b, size, size)
+        return flat_blocks((matrix, upper, lower, corner), self.functions.used[cells])
 
     def _by_kinds_of_faces(self, batch: CellBatch, matrix: Array, own: PairCoefficients) -> tuple[Array, Array, Array]:
         """Add integrals over faces to the matrices of whole boxes, and those beside traces, where the coefficients of
@@ -348,6 +338,33 @@ class LocalMatrices:
             right -= sum(np.matmul(one.transpose(0, 2, 1), slope) for one, slope in zip(across, slopes, strict=True))
             load += right.reshape(len(batch.cells), outer.shape[1], *load.shape[1:]).sum(axis=1)
         return load.reshape(len(batch.cells), -1)
+
+
+def flat_blocks(blocks: tuple[Array, Array, Array, Array], used: Array) -> tuple[Array, Array, Array, Array]:
+    """Cell–cell (B, n, n), cell–trace (B, n, T), trace–cell and trace–trace from blocks by fields, and by faces.
+
+    blocks : (B, F, k, F, k), (B, F, k, t, F, m), (B, t, F, m, F, k) and, of each face, (B, t, F, m, F, m); used (B,) :
+    functions of each cell, beside which others are padding with ones on the diagonal
+    """
+    square, upper, lower, corner = blocks
+    b, fields, k = square.shape[:3]
+    t, n, around = corner.shape[1], fields * k, fields * corner.shape[3]
+    square = square.reshape(b, n, n)
+    missing = np.arange(k) >= used[:, None]
+    if missing.any():
+        row, column = np.nonzero(np.tile(missing, (1, fields)))
+        square[row, column, column] = 1.0
+    traces = face_diagonal(corner.reshape(b, t, around, around))
+    return square, upper.reshape(b, n, t * around), lower.reshape(b, t * around, n), traces
+
+
+def face_diagonal(blocks: Array) -> Array:
+    """Blocks (B, t, m, m) of t faces as matrices (B, T, T) of all unknowns of these faces."""
+    b, t, m, _ = blocks.shape
+    index = np.arange(t)
+    whole = np.zeros((b, t, m, t, m))
+    whole[:, index, :, index, :] = blocks.swapaxes(0, 1)
+    return whole.reshape(b, t * m, t * m)
 
 
 def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:

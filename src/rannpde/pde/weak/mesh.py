@@ -21,7 +21,7 @@ from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.weak.basis import gauss_cube
+from rannpde.pde.weak.legendre import gauss_cube
 from rannpde.pde.weak.regions import RegionLookup
 
 BLOCK = 2000

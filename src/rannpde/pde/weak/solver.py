@@ -14,7 +14,7 @@ from math import ceil, log, log10
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.domains.operations.cutrules import ALL_DIGITS
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
@@ -47,6 +47,7 @@ from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.newton import WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
+from rannpde.pde.weak.residual_indicators import residual_indices, solution_indicators
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.state import CHECK_POINTS, WeakResolution, WeakState
 from rannpde.pde.weak.stiff_strains import IteratedPenalty, limited_ratio
@@ -161,7 +162,8 @@ class WeakDiscretisation:
         self.system = HybridSystem(local, self.with_adjoints, degrees) if linear else None
         solution = self._newton(local) if self.system is None else self._linear(local, self.system)
         network = weak_network(local, solution)
-        residual, energy = self.residual_squares(local, sampled(local, solution, self.residual_indices))
+        samples = sampled(local, solution, residual_indices(self.problem))
+        residual, energy = solution_indicators(self.form, self.reaction, local, samples)
         unknowns = solution.traces.size + solution.weights.size
         values = network(self.check_points)
         indicators = solution.jumps + residual
@@ -243,45 +245,6 @@ class WeakDiscretisation:
                     "boundary fluxes is left over, so there is no solution; fix the field, or balance the data"
                 )
         return motions
-
-    @property
-    def residual_indices(self) -> list[MultiIndex]:
-        """The derivatives that residuals need."""
-        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
-        stated = {jet.index for term in self.problem.interior for jet in term.expression.jets}
-        return sorted(stated | {*axes, (0,) * self.dim})
-
-    def residual_squares(
-        self, local: LocalMatrices, samples: tuple[Array, Array, Array, dict[MultiIndex, Array]]
-    ) -> tuple[Array, float]:
-        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of a solution, from samples of it."""
-        mesh, fields = local.mesh, self.form.system.fields
-        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
-        terms = {term.name: term for term in self.problem.interior}
-        points, weights, owners, tables = samples
-        slopes = np.stack([tables[axis] for axis in axes], axis=2)
-        diffusion = self.diffusion(points, tables[(0,) * self.dim], slopes)
-        own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
-        known = self.problem.vocabulary.at(points)
-        squares = np.zeros(len(points))
-        for k, name in enumerate(self.form.system.names):
-            expression = terms[name].expression
-            jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
-            left = expression.value(known, jets)
-            if self.reaction is not None:
-                left = left + self.reaction.signed(points, tables[(0,) * self.dim])[:, k]
-            squares += left**2 / np.maximum(own[:, k], 1e-300)
-        # a residual without low degrees weighs, in the dual norm of the energy, by the shortest length of its cell
-        lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
-        # where natural conditions are no tractions, mixed derivatives are split such that the form need not be positive
-        density = np.abs(np.einsum("mki,mkfij,mfj->m", slopes, diffusion, slopes, optimize=True))
-        return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(weights @ density)
-
-    def diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
-        """The diffusion (M, K, F, d, d) at points, of a non-linear problem at the state there."""
-        if self.form.quasilinear is None:
-            return self.form.at(points).diffusion
-        return self.form.quasilinear.linearised(points, values, slopes).diffusion
 
     # ------------------------------------------------------------------------------------------ estimate and refine
 

@@ -20,8 +20,9 @@ from rannpde.arrays import Array
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.quasilinear import Linearisation
 from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
-from rannpde.pde.weak.local import CellBatch, LocalMatrices
+from rannpde.pde.weak.local import CellBatch, LocalMatrices, flat_blocks
 from rannpde.pde.weak.quasilinear_form import LinearisedForm
+from rannpde.pde.weak.volume_groups import volume_groups
 
 PENALTY_FLOOR = 1e-3
 """Penalty where the diffusion vanishes at a point of a face, over that of its mean over the cell."""
@@ -47,49 +48,6 @@ class _PairTerms:
     inflow: Array
     outflow: Array
     lack: Array  # (P, q, K): what natural conditions lack, squared, over the penalty
-
-
-@dataclass(frozen=True, eq=False)
-class _VolumeGroup:
-    """Cells that have the same functions up to the scales of derivatives: products over all of them at once.
-
-    rows (b,) : of a batch; table (Q, J, k) : values and derivatives of the functions, J = 1 + d; scale (b, J) : what
-    these are multiplied by in each cell; points (b, Q, d), weights (b, Q) : of the rule
-    """
-
-    rows: Array
-    table: Array
-    scale: Array
-    points: Array
-    weights: Array
-
-    def sampled(self, weights: Array) -> tuple[Array, Array]:
-        """Values (b Q, F) and slopes (b Q, F, d) of fields of weights (b, F, k)."""
-        (b, fields, k), (q, jets, _) = weights.shape, self.table.shape
-        known = (weights.reshape(-1, k) @ self.table.reshape(-1, k).T).reshape(b, fields, q, jets)
-        scaled = (known * self.scale[:, None, None]).transpose(0, 2, 1, 3).reshape(b * q, fields, jets)
-        return scaled[..., 0], scaled[..., 1:]
-
-    def tested(self, terms: Array) -> Array:
-        """∫ of terms (b, Q, F, J) with the functions and their derivatives, (b, F, k)."""
-        b, q, fields, jets = terms.shape
-        scaled = terms * self.weights[:, :, None, None] * self.scale[:, None, None]
-        return np.asarray(
-            scaled.transpose(0, 2, 1, 3).reshape(b * fields, q * jets) @ self.table.reshape(q * jets, -1)
-        ).reshape(b, fields, -1)
-
-    def tangent(self, flow: Array) -> Array:
-        """∫ Σ flow_ab ∂_a φ_i ∂_b φ_j for flow (b, Q, J, J), (b, k, k), by the rows and columns that do not vanish."""
-        used: Array = np.asarray(flow.any(axis=(0, 1)))
-        left, right = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
-        b, k = len(self.rows), self.table.shape[2]
-        if not len(left):
-            return np.zeros((b, k, k))
-        scale = self.scale[:, left][:, None, :, None] * self.scale[:, right][:, None, None, :]
-        scaled = flow[:, :, left[:, None], right] * self.weights[:, :, None, None] * scale
-        sides = np.ascontiguousarray(scaled.transpose(1, 2, 0, 3)).reshape(len(self.table), -1, len(right))
-        pushed = np.matmul(sides, self.table[:, right]).reshape(-1, b * k)  # (Q left, b k)
-        return np.asarray(self.table[:, left].reshape(-1, k).T @ pushed).reshape(k, b, k).transpose(1, 0, 2)
 
 
 class TangentSystem:
@@ -140,34 +98,13 @@ class TangentSystem:
 
     # --------------------------------------------------------------------------------------------------- volumes
 
-    def _volume_groups(self, cells: Array) -> list[_VolumeGroup]:
-        """Whole cells, which share the functions of a box, then each cut cell."""
-        mesh, layer = self.mesh, self.layer
-        cut = np.array([int(cell) in mesh.parts for cell in cells], dtype=bool)
-        groups = []
-        rows = np.flatnonzero(~cut)
-        if len(rows):
-            grid, shares = layer.grid
-            values, slopes = layer.reference
-            half = mesh.halfwidths[cells[rows]]
-            table = np.concatenate([values[None], slopes]).transpose(1, 0, 2)
-            scale = np.concatenate([np.ones((len(rows), 1)), 1 / half], axis=1)
-            points = mesh.boxes[cells[rows]].mean(axis=2)[:, None] + half[:, None] * grid
-            weights = half.prod(axis=1)[:, None] * shares
-            groups.append(_VolumeGroup(rows, np.ascontiguousarray(table), scale, points, weights))
-        for row in np.flatnonzero(cut):
-            part, table = mesh.parts[int(cells[row])], self.local.functions.part_table(int(cells[row]))
-            scale = np.ones((1, table.shape[1]))
-            groups.append(_VolumeGroup(np.array([row]), table, scale, part.points[None], part.weights[None]))
-        return groups
-
     def _volume(self, batch: CellBatch, state: HybridState, tangent: bool) -> tuple[Array, Array, Array]:
         """Residual (B, F, k) and tangent (B, F, k, F, k) of the volumes, and the mean diffusion (B,)."""
         fields, k = self.fields, self.local.size
         count = len(batch.cells)
         residual, means = np.zeros((count, fields, k)), np.zeros(count)
         matrix = np.zeros((count, fields, k, fields, k)) if tangent else np.zeros(0)
-        for group in self._volume_groups(batch.cells):
+        for group in volume_groups(self.local.functions, batch.cells):
             rows, weights = group.rows, group.weights
             (b, q), jets, dim = weights.shape, group.table.shape[1], group.points.shape[2]
             values, slopes = group.sampled(state.weights[batch.cells[rows]])
@@ -399,16 +336,7 @@ class TangentSystem:
                 upper[:, f, :, :, g, :] = up.reshape(b, t, k, m).transpose(0, 2, 1, 3)
                 lower[:, :, g, :, f, :] = down.reshape(b, t, k, m).transpose(0, 1, 3, 2)
                 corner[:, :, f, :, g, :] = edge.reshape(b, t, m, m)
-        n, size = fields * k, t * fields * m
-        square = matrix.reshape(b, n, n)
-        missing = np.arange(k) >= self.local.functions.used[cells][:, None]  # padded columns
-        if missing.any():
-            row, column = np.nonzero(np.tile(missing, (1, fields)))
-            square[row, column, column] = 1.0
-        spread = np.zeros((b, t, fields * m, t, fields * m))
-        every = np.arange(t)
-        spread[:, every, :, every, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
+        square, above, below, traces = flat_blocks((matrix, upper, lower, corner), self.local.functions.used[cells])
         if not np.isfinite(square).all():
             raise np.linalg.LinAlgError("the tangent is not finite")
-        return (np.linalg.inv(square), upper.reshape(b, n, size), lower.reshape(b, size, n),
-                spread.reshape(b, size, size))  # fmt: skip
+        return np.linalg.inv(square), above, below, traces

@@ -9,6 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import first_derivatives
 from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary
 from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.rows import ConditionPoints
@@ -49,7 +50,7 @@ class BoundarySamples:
     def across(self, table: Callable[[MultiIndex], Array]) -> Array:
         """Normal derivatives, canonical, of functions whose derivatives ``table`` gives at the points."""
         dim = self.points.shape[1]
-        indices = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
+        indices = first_derivatives(dim)
         parts = [self.normals[:, a, None] * table(index) for a, index in enumerate(indices)]
         return np.asarray(sum(parts[1:], parts[0]) / self.scale)
 

@@ -14,6 +14,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.residual import first_derivatives
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
@@ -27,6 +28,7 @@ from rannpde.pde.weak.form import natural_combination, weak_formulation
 from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.meshing import shape_obstacle
+from rannpde.pde.weak.residual_indicators import mean_diffusion, residual_squares, slopes_of
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation
 from rannpde.pde.weak.state import WeakResolution, WeakState
@@ -196,28 +198,23 @@ class EllipticCells:
         shape, traces = (mesh.count, len(fields), local.size), (mesh.faces, len(fields), -1)
         parts = [(own.reshape(shape), trace.reshape(traces)) for own, trace in mode.parts()]
         dim = mesh.boxes.shape[1]
-        axes = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
-        still = (0,) * dim
+        axes, still = first_derivatives(dim), (0,) * dim
         indices = sorted({jet.index for one in self.equations for jet in one.coefficients} | {*axes, still})
         samples = [sampled(local, WeightedFields(own), indices) for own, _ in parts]
         points, shares, owners, _ = samples[0]
         diffusion = self.form.at(points).diffusion
-        own = np.abs(np.einsum("mkkii->mk", diffusion)) / dim
         tables = mode_tables(samples)
         known = self.problem.vocabulary.at(points)
-        squares = np.zeros(len(points))
-        for k, one in enumerate(self.equations):
-            left = one.residual(
-                mode.value, known, len(points), lambda jet: tables[jet.index][:, fields.index(jet.field)]
-            )
-            squares += np.abs(left) ** 2 / np.maximum(own[:, k], 1e-300)
-        lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree  # as in the weak form
-        total += np.bincount(owners, shares * lengths**2 * squares, mesh.count)
+        residuals = [
+            one.residual(mode.value, known, len(points), lambda jet: tables[jet.index][:, fields.index(jet.field)])
+            for one in self.equations
+        ]
+        total += residual_squares(local, shares, owners, np.stack(residuals, axis=1), diffusion)
         for (weights, trace), (_, _, _, real) in zip(parts, samples, strict=True):
             total += HybridSystem(local).jumps(weights, trace)
-            slopes = np.stack([real[axis] for axis in axes], axis=2)
+            slopes = slopes_of(real, dim)
             energy += float(np.einsum("m,mki,mkfij,mfj->", shares, slopes, diffusion, slopes, optimize=True))
-            size = float(np.einsum("m,mk,mf->", shares, own, real[still] ** 2))
+            size = float(np.einsum("m,mk,mf->", shares, mean_diffusion(diffusion), real[still] ** 2))
             # constants have no energy
             energy += PILOT_TOLERANCE * size * (np.pi / float(np.ptp(mesh.tree.bounds))) ** 2
         return total, max(energy, 1e-300)

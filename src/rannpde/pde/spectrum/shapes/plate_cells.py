@@ -10,8 +10,9 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
 from rannpde.pde.spectrum.shapes.protocol import BudgetCheck
-from rannpde.pde.weak.basis import HiddenLayer, legendre_products
+from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
+from rannpde.pde.weak.legendre import legendre_products, product_degrees
 from rannpde.pde.weak.mesh import WeakMesh
 
 UP_TO_THIRD: tuple[MultiIndex, ...] = tuple((order - j, j) for order in range(4) for j in range(order + 1))
@@ -44,8 +45,8 @@ class PlateCells:
         self.functions = CellFunctions(mesh, layer, check_budget)
         self.size = layer.size
         nodes = layer.face_grid[0]
-        self.deflections = legendre_products(nodes, layer.degree)
-        self.turns = legendre_products(nodes, layer.degree - 1)
+        self.deflections = legendre_products(nodes, product_degrees(1, layer.degree))
+        self.turns = legendre_products(nodes, product_degrees(1, layer.degree - 1))
         self.block = self.deflections.shape[1] + self.turns.shape[1]
         self._columns = np.concatenate([layer._derived(layer._whole[0], index) for index in UP_TO_THIRD], axis=1)
         self._reference = self._tables(layer.grid[0])
