@@ -203,7 +203,7 @@ def test_a_search_that_was_cut_short_claims_nothing():
 def test_a_step_of_no_finite_size_is_not_called_settled(monkeypatch):
     values = 3 * np.exp(-1.3 * TIMES[:, 0])
     monkeypatch.setattr(Regression, "_step", lambda self, vector, *_: np.full(len(vector), np.nan))
-    with pytest.warns(rp.ConvergenceWarning, match="did not settle"):
+    with pytest.warns(rp.ConvergenceWarning, match="did not converge in"):
         solution = rp.solve(decay(values, noise=0.02), tol=1e-6)
     assert solution.status is rp.Status.NEWTON
     assert not np.isfinite(solution.parameters["k"].std)

@@ -37,7 +37,8 @@ class Verdict:
     @property
     def noise_left(self) -> bool:
         """Whether the values leave a degree of freedom to find a noise that is not given."""
-        return all(one.noise is not None for one in self.measured) or self.fit.count - self.fit.effective > 0.5
+        freedom = self.fit.count - self.fit.effective
+        return all(one.noise is not None for one in self.measured) or not np.isfinite(freedom) or freedom > 0.5
 
     def status(self, parameters: Mapping[str, Parameter]) -> tuple[Status, str]:
         """Return the status and its reason, with the remedy."""
@@ -53,8 +54,9 @@ class Verdict:
                 f"{fit.count} measured values determine {fit.effective:.3g} numbers, and nothing is left to find their "
                 "noise; give the noise, or more values"
             )
-        if not fit.converged:
-            return Status.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
+        if not fit.converged or not np.isfinite(fit.effective):
+            detail = f"the fit of the unknowns did not converge in {fit.steps} steps; give better guesses"
+            return Status.NEWTON, detail
         if not worst.converged:
             return worst.status, worst.detail
         for one, scale in zip(self.measured, fit.noise.scales, strict=True):

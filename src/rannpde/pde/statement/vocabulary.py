@@ -168,4 +168,5 @@ def _plain(argument: str, value: Any) -> float:
             return int(value) if isinstance(value, Integral) else float(value)
     except OverflowError:  # a whole number beyond float64
         value = f"a whole number of {int(value).bit_length()} bits"
-    return reject(argument, value, "a finite number", "functions go into functions={…}")
+    remedy = "functions go into functions={…}, numbers that are to be identified into unknown={…}"
+    return reject(argument, value, "a finite number", remedy)
