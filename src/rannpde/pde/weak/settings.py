@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from rannpde.pde.newton import NewtonSettings
-from rannpde.pde.tolerance import FINER_FACTOR, MUCH_SMALLER, NONLINEAR_SHARE, PILOT_TOLERANCE
+from rannpde.pde.tolerance import DOERFLER_SHARE, FINER_FACTOR, MUCH_SMALLER, NONLINEAR_SHARE, PILOT_TOLERANCE
 from rannpde.rounding import ROOT_ROUNDED
 
 
@@ -53,7 +53,7 @@ class WeakSettings:
     more_nodes: int = 5
     curved_nodes: int = 10
     coercivity: float = 2.0
-    theta: float = 0.8
+    theta: float = DOERFLER_SHARE
     patience: int = 2
     degree: tuple[float, float] = (4.0, 0.7)
     most_degree: tuple[int, int, int] = (16, 12, 8)

@@ -23,9 +23,6 @@ from rannpde.pde.trefftz.varying.polynomials import unit_gauss
 from rannpde.pde.trefftz.varying.system import VaryingState, VaryingSystem
 from rannpde.rounding import COMPUTED, EPS
 
-MARKED_SHARE = 1 - ESTIMATOR_FACTOR**-2
-"""Of the squared indicators, in marked cells: what is not marked is below the factor of the estimate."""
-
 
 @dataclass(frozen=True, eq=False)
 class VaryingResolution:
@@ -158,7 +155,7 @@ class VaryingSolver:
         """Until two solutions agree to the tolerance, or nothing helps any more."""
         discretisation = VaryingDiscretisation(self.equation, self.tol, self.equation.state or Zero(1))
         self.monitor.keep(lambda status, detail: self._kept(status, detail))
-        loop = AdaptiveLoop(MARKED_SHARE)
+        loop = AdaptiveLoop()
         outcome = loop.run(
             discretisation, discretisation.first(), self.tol, lambda: self.monitor.ended, self._described,
             self._verdict, self.record, report=self._report,
