@@ -78,6 +78,7 @@ BELOW_IN_PDE = {
     "start": STATED | {"solution"},
     "unsolved": STATED | {"monitor", "solution", "start"},
     "discontinuities": STATED,
+    "capability": set(),
     "intrinsic": STATED,
     "exit_times": STATED | {"intrinsic"},
     "degeneracy": STATED | {"tolerance"},
@@ -88,10 +89,12 @@ BELOW_IN_PDE = {
     "singular_points": STATED | {"initial"},
     "gauss_newton": {"monitor"},
     "newton": set(),
-    "collocation": STATED | {"adaptivity", "gauss_newton", "monitor", "solution", "start", "forward_model"},
-    "polynomials": STATED | {"gauss_newton", "monitor", "solution", "forward_model"},
+    "collocation": STATED
+    | {"capability", "adaptivity", "gauss_newton", "monitor", "solution", "start", "forward_model"},
+    "polynomials": STATED | {"capability", "gauss_newton", "monitor", "solution", "forward_model"},
     "cells": STATED
     | {
+        "capability",
         "adaptivity",
         "degeneracy",
         "discontinuities",
@@ -106,12 +109,24 @@ BELOW_IN_PDE = {
         "time",
         "forward_model",
     },
-    "lines": STATED | {"adaptivity", "discontinuities", "monitor", "solution", "time", "forward_model"},
+    "lines": STATED | {"capability", "adaptivity", "discontinuities", "monitor", "solution", "time", "forward_model"},
     "trefftz": STATED
-    | {"adaptivity", "budget", "intrinsic", "exit_times", "monitor", "newton", "solution", "start", "forward_model"},
-    "paths": STATED | {"budget", "monitor", "solution"},
-    "weak": STATED | {"monitor", "newton", "solution", "cells", "adaptivity", "time", "forward_model"},
-    "flow": STATED | {"monitor", "newton", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
+    | {
+        "capability",
+        "adaptivity",
+        "budget",
+        "intrinsic",
+        "exit_times",
+        "monitor",
+        "newton",
+        "solution",
+        "start",
+        "forward_model",
+    },
+    "paths": STATED | {"capability", "budget", "monitor", "solution"},
+    "weak": STATED | {"capability", "monitor", "newton", "solution", "cells", "adaptivity", "time", "forward_model"},
+    "flow": STATED
+    | {"capability", "monitor", "newton", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz", "flow"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
@@ -119,6 +134,7 @@ BELOW_IN_PDE = {
     "uniqueness": STATED | {"degeneracy", "monitor", "solution"},
     "selection": STATED
     | {
+        "capability",
         "free_corners",
         "uniqueness",
         "budget",

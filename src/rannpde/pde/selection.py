@@ -12,6 +12,7 @@ from rannpde.checkpoints import Ended, guarded
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, MethodError, choose, require
 from rannpde.pde.budget import watched
+from rannpde.pde.capability import Capability
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.flow.method import Flow
@@ -152,19 +153,27 @@ def _with_why(choice: Choice, why: str) -> Choice:
 
 
 def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
-    """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
-    if problem.parabolic is not None:
-        return method.obstacles(problem) if isinstance(method, Paths) else ("space is all of R^d",)
-    if problem.functionals and not isinstance(method, Polynomials):
-        return (f"it contains {problem.functionals[0]}, which is no value at the point itself",)
-    if problem.slits and not isinstance(method, WeakCells):
-        return ("the domain has a slit, across which the solution jumps",)
-    if problem.inequalities and not isinstance(method, Paths | WeakCells):
-        return ("a field is bounded by an inequality, which only the weak form solves",)
-    corner = free_corner(problem) if _is_plate(problem) and not isinstance(method, WeakCells) else None
-    if corner is not None:
-        return (f"free sides of a plate meet at {corner}, where only the weak form knows that no force acts",)
+    """Why a method cannot solve the problem."""
+    for capability, what in _needed(problem):
+        if capability not in method.capabilities:
+            return (capability.value.format(what),)
     return method.obstacles(problem)
+
+
+def _needed(problem: Problem) -> Iterator[tuple[Capability, object]]:
+    """The capabilities that a problem needs, each with its reason; terms of a vector in R^d are not looked at."""
+    if problem.parabolic is not None:
+        yield Capability.UNBOUNDED_SPACE, ""
+        return
+    if problem.functionals:
+        yield Capability.FUNCTIONALS, problem.functionals[0]
+    if problem.slits:
+        yield Capability.SLITS, ""
+    if problem.inequalities:
+        yield Capability.INEQUALITIES, ""
+    corner = free_corner(problem) if _is_plate(problem) else None
+    if corner is not None:
+        yield Capability.FREE_CORNERS, corner
 
 
 def _is_plate(problem: Problem) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
+from rannpde.pde.capability import Capability
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
 from rannpde.pde.cells.model import CellsModel, CellsTimeModel
 from rannpde.pde.cells.network import CellNetwork
@@ -60,6 +61,7 @@ class Cells:
     reason: ClassVar[str] = "it has no more than three coordinates"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.degree is not None:

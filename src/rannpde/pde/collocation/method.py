@@ -18,6 +18,7 @@ from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
+from rannpde.pde.capability import Capability
 from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
 from rannpde.pde.collocation.loop import CollocationResult
 from rannpde.pde.collocation.tuning import CollocationTuning
@@ -71,6 +72,7 @@ class Collocation:
     reason: ClassVar[str] = "it takes every problem"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.width is not None:

@@ -11,6 +11,7 @@ from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
 from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.pde.capability import Capability
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.flow.evolution import flow_evolution
 from rannpde.pde.flow.evolution_solver import FlowEvolutionDiscretisation
@@ -64,6 +65,7 @@ class Flow:
     reason: ClassVar[str] = "it is an incompressible flow in the plane, for which velocities are curls"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.NEWTON})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.degree is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
+from rannpde.pde.capability import Capability
 from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.lines.adaptive import Discretisation, better, keeping, solve_in_time
@@ -91,6 +92,7 @@ class Lines:
     reason: ClassVar[str] = "the problem evolves in time"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset({Status.INTEGRATOR, Status.DISAGREE})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __post_init__(self) -> None:
         for key in ("width", "windows"):

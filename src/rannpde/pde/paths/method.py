@@ -11,6 +11,7 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.domains.domain import Domain
 from rannpde.errors import finite_array, positive_integer, reject, require
+from rannpde.pde.capability import Capability
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.paths.adaptive import PointSearch
 from rannpde.pde.paths.bounds import StoppingSearch
@@ -63,6 +64,7 @@ class Paths:
     reason: ClassVar[str] = "space is all of R^d"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.UNBOUNDED_SPACE, Capability.INEQUALITIES})
 
     def __post_init__(self) -> None:
         inside = isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1

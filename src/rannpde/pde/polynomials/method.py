@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.errors import choose, require
+from rannpde.pde.capability import Capability
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.polynomials.adaptive import AdaptivePolynomials, PolynomialIteration, PolynomialResult
@@ -49,6 +50,7 @@ class Polynomials:
     reason: ClassVar[str] = "the problem contains integrals of fields, or their values at other points"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FUNCTIONALS})
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""

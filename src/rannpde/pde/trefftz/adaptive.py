@@ -13,15 +13,12 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.tolerance import ALGEBRA_SHARE, COMPARABLE, MUCH_SMALLER
-from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
-from rannpde.pde.trefftz.least_squares import PANEL, ColumnGains, LeastSquares, largest_singular_value
+from rannpde.pde.trefftz.least_squares import ColumnGains, Minimiser, largest_singular_value
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.rows import Misses
-from rannpde.pde.trefftz.symmetric_least_squares import SymmetricLeastSquares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.pde.trefftz.two_level import TwoLevelLeastSquares
 from rannpde.pde.trefftz.varying.network import VaryingNetwork
 from rannpde.rounding import EPS
 
@@ -42,9 +39,7 @@ class RowSystem(Protocol):
     @property
     def data(self) -> float: ...
 
-    def solved(
-        self, accuracy: float
-    ) -> LeastSquares | SymmetricLeastSquares | TwoLevelLeastSquares | BlockLeastSquares: ...
+    def solved(self, accuracy: float) -> Minimiser: ...
 
 
 class TrefftzDiscretisation(Protocol):
@@ -240,9 +235,7 @@ class AdaptiveTrefftz:
             sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
         every = np.concatenate(seen)[:: len(sizes)] * np.sqrt(len(sizes))  # as many rows for a system as for one field
-        if isinstance(minimiser, TwoLevelLeastSquares):  # responses to all points would be a third of the work
-            signs = np.random.default_rng(0).choice([-1.0, 1.0], (PANEL, len(every))) / np.sqrt(PANEL)
-            every = np.tensordot(signs, every, 1)
+        every = minimiser.sketch(every)
         responses = minimiser.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
         # a field that vanishes is compared with itself until it is known to: that is no resonance
         absolute = stability = largest_singular_value(responses)
@@ -258,7 +251,7 @@ class AdaptiveTrefftz:
         source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification, measured = stability, self._amplification(before, values, boundary)
-        if isinstance(minimiser, LeastSquares | SymmetricLeastSquares) and (one.sampled or np.isfinite(measured)):
+        if one.sampled or np.isfinite(measured):
             deviation = DEVIATIONS * minimiser.deviation(responses)
             amplification = min(stability, np.hypot(1.0, deviation) if one.sampled else max(measured, deviation))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
@@ -269,8 +262,9 @@ class AdaptiveTrefftz:
             len(minimiser.coefficients), minimiser.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        gains = minimiser.gains if isinstance(minimiser, LeastSquares | SymmetricLeastSquares) else ()
-        return TrefftzState(network, record, scale, errors, values, minimiser.coefficients, data / scale, gains)
+        return TrefftzState(
+            network, record, scale, errors, values, minimiser.coefficients, data / scale, minimiser.gains
+        )
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """The measured factor, for systems, by which the boundary error of the iteration before was amplified inside.

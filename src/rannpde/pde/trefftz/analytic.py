@@ -144,6 +144,9 @@ class LaurentFamily(AnalyticFamily):
     def origins(self) -> Array:
         return np.full(self.functions, complex_numbers(self.centre))
 
+    def multipoles(self, weights: Array) -> tuple[Array, Array] | None:
+        return self.centre, np.abs(weights).reshape(-1, self.functions).max(axis=0)
+
     def powers(self, z: Array, top: int) -> list[Array]:
         inverse = self.radius / (z - complex_numbers(self.centre))
         first: Array = np.cumprod(np.broadcast_to(inverse[:, None], (len(z), self.functions)), axis=1)

@@ -44,6 +44,10 @@ class FeatureFamily(ABC):
         """∂^index of Σ weights_j feature_j (M, fields) for every index, for weights (N,)."""
         return [np.asarray(self.values(points, index) @ weights) for index in indices]
 
+    def multipoles(self, weights: Array) -> tuple[Array, Array] | None:
+        """The centre (2,) of multipoles and the size of the weights (N,) at each degree; None for other features."""
+        return None
+
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         arrays = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name != "form"}  # type: ignore[arg-type]

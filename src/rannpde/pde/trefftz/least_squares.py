@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular, svdvals
@@ -49,8 +51,41 @@ class ColumnGains:
         return np.asarray((self.left + tails[ends]) * self.rows / np.maximum(self.rows - ends, 1))
 
 
+class Minimiser(ABC):
+    """The minimiser of a least-squares problem on the boundary, and what its factors tell of errors inside."""
+
+    if TYPE_CHECKING:  # fields of some, properties of others
+
+        @property
+        def coefficients(self) -> Array: ...
+
+        @property
+        def rank(self) -> int: ...
+
+    @abstractmethod
+    def responses(self, interior: Array) -> Array:
+        """A matrix (N, K) whose largest singular value is the error inside for a unit of boundary error.
+
+        interior (K, N) : values of the features at points inside, each row multiplied by 1/√K
+        """
+
+    @property
+    def gains(self) -> tuple[ColumnGains, ...]:
+        """The part of the data that every column explains, where it is known."""
+        return ()
+
+    def deviation(self, responses: Array) -> float:
+        """The standard deviation inside for a unit of boundary error, where rows are at points that were sampled;
+        infinite where it is not known."""
+        return np.inf
+
+    def sketch(self, values: Array) -> Array:
+        """The values (K, …) of features at points that responses are asked for, or combinations of them."""
+        return values
+
+
 @dataclass(frozen=True, eq=False)
-class LeastSquares:
+class LeastSquares(Minimiser):
     """The minimiser of ‖weights (matrix c - rhs)‖, and the factorisation of the matrix.
 
     sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation

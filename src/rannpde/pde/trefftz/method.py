@@ -12,6 +12,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
+from rannpde.pde.capability import Capability
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -66,7 +67,8 @@ class Trefftz:
     hands_over: ClassVar[frozenset[Status]] = frozenset(
         {Status.STALLED, Status.BUDGET, Status.RESIDUAL_TOO_LARGE, Status.NEWTON}
     )
-    """Statuss after which another method is tried; a resonance is one for every method."""
+    """Statuses after which another method is tried; a resonance is one for every method."""
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.features is not None:

@@ -129,6 +129,9 @@ class GoursatFamily(FeatureFamily):
     def columns(self) -> int:
         return 4 * self.base.functions
 
+    def multipoles(self, weights: Array) -> tuple[Array, Array] | None:
+        return self.base.multipoles(weights)
+
     def values(self, points: Array, index: MultiIndex) -> Array:
         z = complex_numbers(self.base.form.to(points))
         a, b = index

@@ -12,10 +12,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
-from rannpde.pde.trefftz.analytic import LaurentFamily
 from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
-from rannpde.pde.trefftz.potentials import GoursatFamily
-from rannpde.pde.trefftz.symmetry import SymmetricFamily
 
 if TYPE_CHECKING:
     from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
@@ -82,15 +79,11 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
     """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
     degrees = {}
     for family, own in weights:
-        if isinstance(family, SymmetricFamily):
-            own = family.spread(own)
-            family = family.base
-        if isinstance(family, GoursatFamily):
-            family = family.base
-        if isinstance(family, LaurentFamily):
-            middles = [np.linalg.norm(hole[0] - family.centre) for hole in law.boundary.holes]
-            sizes = np.abs(own).reshape(-1, family.functions).max(axis=0)
-            degrees[int(np.argmin(middles))] = degree_needed(sizes, target)
+        multipoles = family.multipoles(own)
+        if multipoles is not None:
+            centre, sizes = multipoles
+            distances = [np.linalg.norm(hole[0] - centre) for hole in law.boundary.holes]
+            degrees[int(np.argmin(distances))] = degree_needed(sizes, target)
     return degrees
 
 

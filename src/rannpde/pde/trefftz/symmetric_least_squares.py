@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, diags
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import ColumnGains, LeastSquares, least_squares, sampling_deviation
+from rannpde.pde.trefftz.least_squares import ColumnGains, LeastSquares, Minimiser, least_squares, sampling_deviation
 from rannpde.pde.trefftz.sign_group import SignGroup
 
 
@@ -52,7 +52,7 @@ class FeatureOrbits:
 
 
 @dataclass(frozen=True, eq=False)
-class SymmetricLeastSquares:
+class SymmetricLeastSquares(Minimiser):
     """The minimiser over all features, from one problem for each character; combinations : of the features of each."""
 
     combinations: tuple[csr_matrix, ...]

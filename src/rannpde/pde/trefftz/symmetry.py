@@ -103,6 +103,9 @@ class SymmetricFamily(FeatureFamily):
     def columns(self) -> int:
         return len(self.chosen)
 
+    def multipoles(self, weights: Array) -> tuple[Array, Array] | None:
+        return self.base.multipoles(self.spread(weights))
+
     def values(self, points: Array, index: MultiIndex) -> Array:
         total: Any = 0.0
         images = self.group.images

@@ -21,7 +21,15 @@ from scipy.linalg.blas import dtrsm
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import SAFE, Householder, Regularised, rounding_ridge, unit_columns
+from rannpde.pde.trefftz.least_squares import (
+    PANEL,
+    SAFE,
+    Householder,
+    Minimiser,
+    Regularised,
+    rounding_ridge,
+    unit_columns,
+)
 
 MOST_GRADIENT_STEPS = 200
 """Steps of conjugate gradients at most; where holes nearly touch, fifty are needed."""
@@ -65,7 +73,7 @@ class ColumnLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLevelLeastSquares:
+class TwoLevelLeastSquares(Minimiser):
     """The minimiser of ‖matrix c - rhs‖, and the factors of the matrix, which give the gain of errors.
 
     sizes (N,) of the columns, which were divided by them, level after level; basis (M, n) : orthonormal, of the first
@@ -86,6 +94,11 @@ class TwoLevelLeastSquares:
     @cached_property
     def _safe(self) -> Array:
         return Regularised.of(self.triangle, SAFE).triangle
+
+    def sketch(self, values: Array) -> Array:
+        """Random combinations of values (K, …), as responses to all of them would be a third of the work."""
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (PANEL, len(values))) / np.sqrt(PANEL)
+        return np.tensordot(signs, values, 1)
 
     def responses(self, interior: Array) -> Array:
         """A matrix (N, K) whose largest singular value bounds ‖interior c‖ / ‖matrix c‖ from above for all c, the error

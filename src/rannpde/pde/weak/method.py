@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
+from rannpde.pde.capability import Capability
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -54,6 +55,9 @@ class WeakCells:
     reason: ClassVar[str] = "the equations have a divergence form, and the solution need not be smooth"
     share: ClassVar[float] = 1.0
     hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.SLITS, Capability.INEQUALITIES, Capability.FREE_CORNERS}
+    )
 
     def __post_init__(self) -> None:
         if self.degree is not None:

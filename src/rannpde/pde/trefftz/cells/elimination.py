@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.least_squares import SAFE, Householder, rounding_ridge
+from rannpde.pde.trefftz.least_squares import SAFE, Householder, Minimiser, rounding_ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class Elimination:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockLeastSquares:
+class BlockLeastSquares(Minimiser):
     """The minimiser and the factors that tell how rows act on columns, as ``LeastSquares`` has them."""
 
     coefficients: Array
