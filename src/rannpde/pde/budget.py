@@ -1,4 +1,4 @@
-"""The resources that a solve may use: time, asked inside every loop, and memory, asked before it is taken.
+"""The resources that a solve may use: time, checked in every loop, and memory, checked before it is allocated.
 
 ``watched(budget)`` makes the budget the guard of all checkpoints below. A solve ends in two stages. At its deadline the
 first checkpoint raises ``Ended``; the caller that holds a usable state catches it and assembles the result; only when
@@ -37,15 +37,15 @@ FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15}
 """Speeds of factorisations relative to that of a product (OpenBLAS on one core, 1,000 columns), until one is
 measured."""
 READING_SHARE = MUCH_SMALLER**2
-"""Share of the time that is spent on reading how much memory the process holds: not noticed in any sum of times."""
+"""Share of the time that is spent on reading how much memory the process holds: negligible in every time."""
 PROBE_SIZE = 384
 """Rows of the product that is timed: a few milliseconds."""
 
 TimeSource = Callable[[], float]
-"""Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` tell them."""
+"""Seconds since some moment in the past, as ``time.perf_counter`` and ``time.process_time`` return them."""
 
 _CLOCK: ContextVar[TimeSource] = ContextVar("clock", default=perf_counter)
-"""The clock of the budgets that are made now."""
+"""The clock that new budgets use."""
 
 
 def _scheduler_tick() -> float:
@@ -54,8 +54,8 @@ def _scheduler_tick() -> float:
 
 
 RESOLVED = 2 * _scheduler_tick()
-"""Seconds that every clock tells to half of them: that of a process whose time is limited advances in steps of the
-scheduler. By it a product of 2 ms took no time, and its speed allowed everything."""
+"""Seconds that every clock measures to within one half: the processor's time of a process may advance in steps of the
+scheduler. With such a clock a product of 2 ms took no time, and its speed was infinite."""
 
 
 @contextmanager
@@ -90,13 +90,14 @@ class Interrupt:
 
 
 _INTERRUPT: ContextVar[Interrupt | None] = ContextVar("interrupt", default=None)
-"""That of ``deferred_interrupts``, which the budgets made within it share."""
+"""The interrupt of the enclosing ``deferred_interrupts`` block, shared by all budgets in it."""
 
 
 class MeasuredSpeeds:
-    """Operations per second of the last large factorisations of each kind; of the first, from that of a product.
+    """Operations per second of the last large factorisation of each kind; before the first one, estimated from a matrix
+    product.
 
-    unresolved : operations and seconds of those that together were too short for the clock
+    unresolved : operations and seconds of factorisations that together were too short for the clock
     """
 
     def __init__(self) -> None:
@@ -112,7 +113,7 @@ class MeasuredSpeeds:
     def _product_speed(self, clock: TimeSource) -> float:
         """Operations per second of a product of two matrices, repeated until the clock resolves the time.
 
-        Of a clock that hardly advances, less is waited for: an order of magnitude more by the clock on the wall.
+        Where the clock hardly advances, the repetition ends after ten times as long by the clock on the wall.
         """
         if "product" not in self.known:
             matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
@@ -124,7 +125,7 @@ class MeasuredSpeeds:
         return self.known["product"]
 
     def record(self, flops: float, kind: str, seconds: float) -> None:
-        """A factorisation took so long; those that the clock does not resolve count together."""
+        """Record the time of a factorisation; those too short for the clock are added until it resolves their time."""
         before, spent = self.unresolved.pop(kind, (0.0, 0.0))
         flops, seconds = before + flops, spent + seconds
         if seconds < RESOLVED:
@@ -142,7 +143,7 @@ class Budget:
     memory : bytes allowed beyond those that the process held at that moment; None for no limit
     held : bytes that it held then
     interrupt, speeds : shared by the budgets of all parts of a solve
-    clock : what tells the time, that of ``timed_by`` unless given
+    clock : the source of the time, that of ``timed_by`` unless given
 
     >>> Budget(seconds=60.0).exhausted
     False
@@ -190,7 +191,7 @@ class Budget:
 
     @property
     def latest(self) -> float:
-        """The moment at which a result must be assembled; who has pressed Ctrl-C can press it again."""
+        """The moment at which a result must be assembled; Ctrl-C does not change it."""
         share, seconds = GRACE
         return float("inf") if self.seconds is None else self.started + (1 + share) * self.seconds + seconds
 
@@ -269,7 +270,7 @@ class Watch:
 
 @contextmanager
 def watched(budget: Budget) -> Iterator[Watch]:
-    """Within the block, checkpoints hold the budget, and Ctrl-C ends the solve at the next of them.
+    """Within the block, checkpoints enforce the budget, and Ctrl-C ends the solve at the next of them.
 
     A second Ctrl-C raises KeyboardInterrupt at once.
     """
@@ -283,7 +284,7 @@ def deferred_interrupts() -> Iterator[None]:
     """Within the block, Ctrl-C ends solves at their next checkpoints and nothing else, so that no result is lost.
 
     What is done with a result, between two solves or after the last one, is not interrupted by the first Ctrl-C, but by
-    the second. Within such a block another one changes nothing.
+    the second. A nested block changes nothing.
     """
     if _INTERRUPT.get() is not None:
         yield
@@ -303,8 +304,8 @@ def _pressing(interrupt: Interrupt, clock: TimeSource) -> Iterator[None]:
 
     The handler of the signal is changed only in the main thread and only where it is Python's own.
     """
-    own = threading.current_thread() is threading.main_thread()
-    replaced = own and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    replaced = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def handler(number: int, frame: FrameType | None) -> None:
         interrupt.press(clock())

@@ -50,14 +50,14 @@ class Discretisation(Protocol):
 
 
 class LinesIterations:
-    """A discretisation in space as the adaptive loop drives it; the resolution is the number of the iteration, from 1.
+    """A discretisation in space in the adaptive loop; the resolution is the number of the iteration, from 1.
 
     Two iterations are comparable where both had the tolerance wanted: only then does their difference decide. Of many
     such pairs one agrees by chance: where differences did not fall before, the geometric mean of the last two decides.
 
-    Iterations that differ by D say nothing of the error where perturbations of that size grow to the size of the
-    solution: then both may have left it, for the same branch. The first iterations measure the growth, and those that
-    follow on a pair that was not believed.
+    The difference of two iterations is no error estimate where perturbations of that size grow to the size of the
+    solution: then both may have left it for the same branch. The first iterations measure the growth, and those that
+    follow a pair that was rejected.
 
     Tolerances fall from iteration to iteration so that errors in time show in the difference. The third comparable
     iteration measures the error in time; where it is much smaller than the difference, which then is that of space, the
@@ -86,7 +86,7 @@ class LinesIterations:
         )  # fmt: skip
         assert self.record.last is not None
         trajectory, status, detail = self.record.last.trajectory, outcome.status, outcome.detail
-        if status is Status.STALLED:  # of a broken integration, the last iteration knows why
+        if status is Status.STALLED:  # where an integration broke off, the last iteration has the reason
             used = len(outcome.iterations) == len(self.kind.tolerances)
             status, detail = (Status.DISAGREE if used else status), ""
             if trajectory.broken and trajectory.status is not None:
@@ -117,7 +117,7 @@ class LinesIterations:
             if resolution == 1:
                 raise MethodError(f"no step in time leads away from the initial values: {trajectory.detail}")
             raise Inadmissible(trajectory.status or Status.INTEGRATOR, trajectory.detail)
-        if resolution == 1:  # whatever comes next, there is something to give back
+        if resolution == 1:  # from here on there is a result to return
             self.first = solution
             self.settings.keep(self.result)
         return solution
@@ -142,7 +142,7 @@ class LinesIterations:
         ended, best = now.trajectory.status, self.record.best
         cut = ended is not None and ended.by_caller
         if cut and best is not None and now.end < best.end and np.isfinite(self.record.best_estimate):
-            self.difference = np.inf  # the solution before is the answer, and the time is used up
+            self.difference = np.inf  # the previous solution is the result, and the time is used up
             return np.inf
         earlier, self.samples = self.samples, SolutionSamples(now, cut)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
@@ -185,7 +185,7 @@ class LinesIterations:
         number, stopped = len(self.record.iterations), now.trajectory.status
         reported = (
             None if stopped is not None and stopped.by_caller else self.difference
-        )  # a part says nothing of the whole
+        )  # the difference over a part is not that over the whole
         last = self.record.iterations[-1]
         self.settings.monitor.tell(number, last.steps, width=last.width, estimate=reported)
 
@@ -251,7 +251,7 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
     before: SpaceTimeSolution | None = None
 
     def joined(window: LinesResult) -> LinesResult:
-        """The windows so far and one more."""
+        """The result of the windows so far and one more."""
         whole = SpaceTimeSolution(evolution, (*segments, *window.best.segments))
         done, total = (*iterations, *window.iterations), estimate + window.estimate
         decides = not window.status.converged or status.converged

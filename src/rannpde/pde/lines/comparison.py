@@ -80,7 +80,7 @@ class SolutionSamples:
     interval, points are stratified by the quadrature of the later one: few points see thin layers as well as the basis
     does, and features are evaluated at one set of them for all times.
 
-    hurried : whether a tenth of the points has to do where there are no strata, since the time of the solve is used up
+    hurried : whether a tenth of the points is used where there are no strata, since the time of the solve is used up
     """
 
     def __init__(self, solution: SpaceTimeSolution, hurried: bool = False) -> None:
@@ -136,10 +136,10 @@ class SolutionSamples:
         return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
 
     def difference(self, before: SolutionSamples) -> float:
-        """The relative l² difference to another solution, or what the initial error means for all times, if more."""
+        """The relative l² difference to another solution, or the initial error that persists, if that is larger."""
         first, second = before.solution.trajectory, self.solution.trajectory
         if first.broken and not second.broken:
-            return np.inf  # an integration that was cut short says nothing of later times
+            return np.inf  # an integration that was cut short has no later values
         end = min(first.reliable, second.reliable)
         difference = _distance(before.up_to(end, self), self.up_to(end))
         initial = self.initial_error()
@@ -158,7 +158,7 @@ def rounding_error(solution: SpaceTimeSolution, limit: StepLimit | None) -> floa
     have it.
 
     Roundings of steps are independent of each other. Steps end a moment before the times at which data jump, and for
-    that moment the rates behind the jump are taken for those before it.
+    that moment the rates after the jump are taken for those before it.
     """
     steps = [step for segment in solution.segments for step in segment.trajectory.steps]
     error = max(step.rounding for step in steps) + EPS * sqrt(len(steps))
@@ -166,7 +166,7 @@ def rounding_error(solution: SpaceTimeSolution, limit: StepLimit | None) -> floa
         return error
     integral = 0.0
     for segment in solution.segments:
-        shift = np.zeros_like(segment.system.initial_state())  # dense output may have further fields behind the state
+        shift = np.zeros_like(segment.system.initial_state())  # dense output may have further fields after the state
         for before, after in pairwise(segment.trajectory.steps):
             if min(abs(when - before.t) for when in limit.breaks) <= 2 * limit.margin:
                 time = np.array([before.t])
@@ -179,8 +179,8 @@ def rounding_error(solution: SpaceTimeSolution, limit: StepLimit | None) -> floa
 def _persisting(initial: float, difference: float, initial_difference: float) -> float:
     """The part of an initial error that persists: the same share as of the initial difference of two iterations.
 
-    Diffusion damps the error that a jump leaves between two features; transport keeps it. An initial difference that is
-    far smaller than the initial error tells nothing, and then all of it counts.
+    Diffusion damps the error that a jump leaves between two features; transport keeps it. Where the initial difference
+    is far smaller than the initial error, the share is unknown, and all of the error is taken to persist.
     """
     comparable = initial_difference > MUCH_SMALLER * initial
     return initial * min(1.0, difference / initial_difference) if comparable else initial

@@ -37,10 +37,10 @@ from rannpde.rounding import ROUNDED
 from rannpde.threads import one_thread
 
 HURRIED = HELD_OUT // 10
-"""Points at which residuals are told of a solve that a limit or Ctrl-C has ended: its time is used up."""
+"""Points at which residuals are evaluated after a limit or Ctrl-C has ended a solve: its time is used up."""
 MOST_DIMENSIONS = 3
-"""Of boxes: a tensor-product basis in 4-D would have too many unknowns. Ridge functions reach too few digits in 3-D,
-so that balls have two dimensions at most."""
+"""Most dimensions of boxes: a tensor-product basis in 4-D would have too many unknowns. Ridge functions reach too few
+digits in 3-D, so that balls have two dimensions at most."""
 DiscretisationType = type[FourierDiscretisation] | type[FeatureDiscretisation] | type[TensorDiscretisation]
 BASIS_KINDS: dict[DiscretisationType, str] = {
     FourierDiscretisation: "fourier",
@@ -257,7 +257,7 @@ def _prepared(
 
 
 def _judged(result: LinesResult, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Status, str]:
-    """The status; agreement is not believed where an equation or condition is violated: the residual check."""
+    """The status after the residual check, in which agreement fails where an equation or condition is violated."""
     worst = max(held_out, key=lambda name: held_out[name], default="")
     if result.status.converged and worst and held_out[worst] > tuning.residual_tolerance:
         return (

@@ -1,4 +1,4 @@
-"""What all iterations of the method of lines share: tolerances, the time integration, first scales and amplitudes."""
+"""Settings of all iterations of the method of lines: tolerances, the time integration, first scales and amplitudes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class IterationSettings:
         values (M, fields); one with attribute ``terminal`` ends the integration
     width : features of every iteration, or None to choose them from tol
     integrator : None for the one that suits the discretisation best
-    keep : called with how to make the result so far
+    keep : called with a function that makes the result so far
     time_tolerance : of the next iteration in time; None for that of the iteration
     growth, defect : whether the next iteration measures the growth of perturbations, and its error in time
     """
@@ -158,7 +158,7 @@ class RunningAmplitude:
         sizes = np.sqrt(np.mean(solution.on_grid(times, points) ** 2, axis=1))
         for component in evolution.initial:
             if component.level == 0 and not evolution.initial_values(component, points).any():
-                sizes[0, evolution.problem.fields.index(component.field)] = 0.0  # what a projection leaves is rounding
+                sizes[0, evolution.problem.fields.index(component.field)] = 0.0  # a projection of 0 leaves rounding
         so_far = np.maximum.accumulate(sizes, axis=0)
         shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
         least = min(shares[0], tuning.least_amplitude) if shares[0] > 0 else tuning.least_amplitude

@@ -1,4 +1,4 @@
-"""What the method of lines gives: fields as functions of space-time, from states at all times and a basis in space."""
+"""The solution of the method of lines: fields in space-time, from states at all times and a basis in space."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SemiDiscreteSystem(Dynamics, Protocol):
     def initial_state(self) -> Array: ...
 
     def with_evolution(self, evolution: Evolution) -> SemiDiscreteSystem:
-        """The same basis for an evolution that differs in numbers and functions only."""
+        """The system on this basis for an evolution that differs in numbers and functions only."""
         ...
 
     def fastest_growth(self, time: float, state: Array) -> float:
@@ -122,8 +122,8 @@ class TimeSegment:
 class SpaceTimeSolution:
     """All fields on the part of the time interval that was reached; NaN beyond it.
 
-    Derivatives are those of the function itself, exact in space and of its polynomials in time: the residual shows what
-    the basis leaves and what the time integration leaves.
+    Derivatives are those of the function itself, exact in space and of its polynomials in time: the residual
+    contains the errors of the basis and of the time integration.
     """
 
     evolution: Evolution
@@ -135,7 +135,7 @@ class SpaceTimeSolution:
 
     @property
     def trajectory(self) -> Trajectory:
-        """The trajectory of the last segment, which tells how and when the integration ended."""
+        """The trajectory of the last segment, with the reason and the time at which the integration ended."""
         return self.segments[-1].trajectory
 
     @property
@@ -181,7 +181,7 @@ class SpaceTimeSolution:
     def on_grid(self, times: Array, points: Array) -> Array:
         """(s, M, fields): the fields at all points (M, d) of space for all times (s,).
 
-        A basis that can be evaluated once for all times says so by a method ``on_grid`` of its own.
+        A basis that can be evaluated once for all times has a method ``on_grid`` of its own.
         """
         count = len(points)
         values = np.full((len(times), count, len(self.evolution.orders)), np.nan)
@@ -212,7 +212,7 @@ class SpaceTimeSolution:
             start = segment.trajectory.end
 
     def plain(self, single: bool) -> PlainFunction:
-        """The same function in plain NumPy: features in space, a polynomial in time for each step.
+        """This function in plain NumPy: features in space, a polynomial in time for each step.
 
         An InputError for bases that are not random features, and where boundary values are no polynomials in time.
         """
@@ -304,6 +304,6 @@ def fields_at(system: SemiDiscreteSystem, time: float, state: Array, points: Arr
     """(M, fields): the fields at points (M, d) of space for one state (n,) at one time."""
     evolution = system.evolution
     times, states = np.full(len(points), time), np.broadcast_to(state[:, None], (len(state), len(points)))
-    still = (0,) * evolution.domain.space.dim
-    parts = [system.at(Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
+    value = (0,) * evolution.domain.space.dim
+    parts = [system.at(Component(name, 0), times, states, points, value, 0) for name in evolution.orders]
     return np.stack(parts, axis=1)

@@ -34,8 +34,8 @@ class LinesTuning:
     amplitude_samples : times and points at which the running amplitude of a solution is sampled
     least_amplitude : smallest share of the largest amplitude to which the tolerance is relative while the solution is
         small: a factor of a million, as in exp(60 (t - t²)), costs five times the steps of order 8 in the beginning
-    residual_tolerance : iterations that agree are not believed when the relative residual of an equation or condition
-        on fresh points is above this (1 would be that of 0): correct solutions leave at most 0.02 over the zoo and the
+    residual_tolerance : iterations that agree are rejected when the relative residual of an equation or condition
+        on fresh points is above this (0 has 1): correct solutions leave at most 0.02 over the zoo and the
         random problems of tests/honesty, with steps and kinks of data; a rod with value and slope prescribed at both
         ends leaves 0.9 and more
 
@@ -91,7 +91,7 @@ class LinesTuning:
     resolved_padding : ratio of grid points to highest modes, in several dimensions, while the modes resolve the
         solution: 3 would avoid all aliasing of quadratic terms; at 2.25 it is below the truncation error
     most_work : values on grids that an iteration in Fourier modes may transform, at some 25 ns each
-    growth_work : the same as a limit for adding modes in several dimensions: fronts that no number of modes resolves
+    growth_work : the limit of this work for adding modes in several dimensions: fronts that no number of modes resolves
         end in a minute or two, with an estimate that says so
     window_counts : numbers of windows in time that are tried where one basis for all times would be too wide
     """

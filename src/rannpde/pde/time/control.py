@@ -20,7 +20,7 @@ Factors = TypeVar("Factors")
 Payload = TypeVar("Payload")
 
 DEEPEST_LEVEL = 40
-"""Dyadic steps are never shorter than 2 to the minus this of a part of the time."""
+"""Dyadic steps are never shorter than a segment of the time over 2 to this power."""
 SAFETY = 0.85
 """Factor of the step that the error estimate would just allow."""
 HIGH_ORDER_TOLERANCE = 1e-6
@@ -39,8 +39,8 @@ class StepControl:
     blow_up : a solution that is this many times its scale counts as a blow-up if steps are as short as before a pole of
         order two, which is that large at blow_up^(-1/2) of the time before it; bounded sources make large solutions
         too, but not small steps
-    most_steps, judged_after : an integration ends after the first number of steps, or when after the second number
-        it would need more than the first at its pace: a wave that grows at an outflow went on for minutes; layers in
+    most_steps, judged_after : an integration ends after ``most_steps``, or when after ``judged_after`` steps it would
+        need more than ``most_steps`` at its pace: a wave that grows at an outflow went on for minutes; layers in
         time take some dozen small steps, not a thousand
     scipy_share : share of the tolerance that SciPy's integrators get: they bound the error of a step, entry by entry,
         and errors add up over the steps (measured on heat and transport)
@@ -125,7 +125,7 @@ class DyadicController(Generic[Payload]):
     """Where an integration is, and how long its next step may be: steps are intervals of a binary tree over time.
 
     span, segments : the whole time, and into how many equal segments it is divided before they are halved
-    level : how often a part is halved at first
+    level : how often a segment is halved at first
     tol : of the error of a step at the end of time, which is of ``order`` in its length (see ``allowed``)
     fixed : whether all steps have one length
     patience : steps of one length before they are doubled
@@ -177,7 +177,7 @@ class DyadicController(Generic[Payload]):
         """The error allowed to a step that ends at the time t: tol·√(T/t).
 
         Such steps leave tol·√(log of their number) in L² over the whole time T, however short the first ones are. The
-        initial layers of data that do not agree with the boundary deserve no more.
+        initial layers of data that do not agree with the boundary need no more.
         """
         return self.tol * sqrt(self.segments * 2**level / (position + 1))
 
@@ -207,7 +207,7 @@ class DyadicController(Generic[Payload]):
         self._shorten(1 if self.position else 3)
 
     def advance(self, trial: TrialStep[Payload]) -> None:
-        """A step was taken."""
+        """Record that a step was taken."""
         self.level, self.position, self.rejected = trial.level, trial.position + 1, None
         self.cooldown -= 1
         if self.cooldown <= 0:
@@ -218,7 +218,7 @@ class DyadicController(Generic[Payload]):
             self._lengthen(self._factor(trial))
 
     def _lengthen(self, factor: float) -> None:
-        """Longer steps where they are allowed: by four, as new factors cost many steps, by two after a while."""
+        """Longer steps where they are allowed: by four, as new factors cost many steps, by two after ``patience``."""
         for rise, wanted in ((2, 1), (1, self.patience)):
             room = self.level - rise > self.failed_level and self.level >= rise
             easy = factor > 2**rise or (self.spatial_error > 0 and rise == 1)

@@ -13,7 +13,7 @@ from rannpde.arrays import Array
 from rannpde.rounding import EPS
 
 INTERPOLATION_DEGREE = 9
-"""Of the polynomial that stands for a step of SciPy's integrators; theirs have degree ≤ 7."""
+"""Degree of the polynomial that stands for a step of SciPy's integrators, whose own have degree ≤ 7."""
 
 
 class DenseStep(Protocol):

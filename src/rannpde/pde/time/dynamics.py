@@ -1,4 +1,4 @@
-"""What a time integrator needs of a system y' = f(t, y): the protocols that a discretisation in space implements."""
+"""The protocols of systems y' = f(t, y) for time integration, which a discretisation in space implements."""
 
 from __future__ import annotations
 

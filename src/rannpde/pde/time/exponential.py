@@ -53,7 +53,7 @@ class PhiFunctions:
 
 
 class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
-    """See the module. ``dynamics`` is a SplitDynamics, ``tol`` is measured by its ``size``."""
+    """ETDRK4 as described in the module. ``dynamics`` is a SplitDynamics, ``tol`` is measured by its ``size``."""
 
     ORDER = 4
     REFRESH = 64
@@ -102,7 +102,7 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
         return np.asarray(self.linear.apply(state.reshape(rest.shape)) + rest)
 
     def _first_step(self) -> float:
-        """From the sizes of y and y', as for a step whose error is that of the last term of its polynomial."""
+        """The first step, from the sizes of y and y': its error is taken to be the last term of its polynomial."""
         span = abs(self.t_bound - self.t)
         speed = self.dynamics.size(self._rate(self.y, self.first).ravel())
         if not np.isfinite(speed):

@@ -34,7 +34,7 @@ def unlimited(time: float) -> float:
 
 @dataclass(frozen=True)
 class TimeIntegrator:
-    """How to integrate.
+    """The settings of a time integration, which ``run`` performs.
 
     tol : of the dense output, relative to the size of the solution
     control : the settings of step sizes and of Newton's method
@@ -43,12 +43,13 @@ class TimeIntegrator:
     events : name → function of (time, state) whose zeros are recorded; one with attribute ``terminal`` ends it
     notice : called with (steps, time reached) after every step; a Status that it returns ends the integration
     longest_step : time → the longest step that may begin there, so that short features of the data are not passed over
-    first_step_factor : of the first step; another sequence of steps makes another error in time
+    first_step_factor : factor of the first step, with which two integrations take different steps and make different
+        errors in time
     amplitude : time, largest size so far → the share of its scale that the solution has by then, to which ``tol`` is
         relative
-    store : what is stored of a step
-    most_evaluations : of the rates; an integration that would need more at its pace is given up
-    stages : of "RadauIIA"; those that are fastest at ``tol`` unless given
+    store : a step → the form in which it is stored
+    most_evaluations : evaluations of the rates at most; an integration that would need more at its pace is given up
+    stages : number of stages of "RadauIIA"; the fastest one at ``tol`` unless given
     growth, defect : whether "RadauIIA" measures the growth of perturbations, and its error in time by the propagated
         defect
     """
@@ -179,7 +180,7 @@ class TimeIntegrator:
             return Status.BLOW_UP, detail
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
         slow = steps >= control.judged_after and steps + ahead > control.most_steps
-        share = solver.nfev / self.most_evaluations  # short steps at the start say nothing of later ones
+        share = solver.nfev / self.most_evaluations  # short steps at the start do not predict later ones
         costly = share > 1.0 or (share > COMPARABLE and share * (1 + ahead / steps) > 3)
         if slow or costly or steps >= control.most_steps:
             return Status.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
@@ -210,7 +211,7 @@ def blows_up(times: Sequence[float], sizes: Sequence[float], limit: float) -> bo
 
 
 def _per_entry(system: Dynamics, state: Array) -> float:
-    """What a change of size 1 means for one entry of the state, for tolerances that count entries."""
+    """The change of each entry of the state that has size 1, for integrators with tolerances for single entries."""
     size = system.size(np.ones_like(state))
     return 1.0 / size if size > 0 else 1.0
 

@@ -43,9 +43,10 @@ would cost the iterations up to it besides."""
 
 
 class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
-    """See the module. ``dynamics`` is a Dynamics, ``tol`` is measured by its ``size``, ``stages`` is odd.
+    """Radau IIA, as the docstring of the module describes it. ``dynamics`` is a Dynamics, ``tol`` is measured by its
+    ``size``, ``stages`` is odd.
 
-    observers : told of every step that is accepted
+    observers : called after every accepted step
     """
 
     def __init__(
@@ -81,7 +82,8 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         self.linearised_at = t0
 
     def _first_step(self) -> float:
-        """From the sizes of y' and of its change along y' (Hairer, Nørsett & Wanner, II.4), for a method of order s."""
+        """The first step, from the sizes of y' and of its change along y', for a method of order s (Hairer, Nørsett &
+        Wanner, II.4)."""
         span = abs(self.t_bound - self.t)
         rate = self._rate(self.t, self.y)
         speed = self.dynamics.size(rate)
@@ -166,10 +168,10 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
     def _accept(self, h: float, stages: Array, series: Array, error: float, factor: float) -> None:
         step = self.direction * h
         for observer in self.observers:
-            told = CollocationStep(
+            accepted = CollocationStep(
                 self.t, step, self.y, series, self.tol, error, self.tableau, self.dynamics, partial(self._solve, step)
             )
-            observer.observe(told)
+            observer.observe(accepted)
         self.y_old, self.series, self.last_h = self.y, series, h
         self.y = self.y + stages[:, -1]
         end = abs(self.t_bound - self.t) <= h

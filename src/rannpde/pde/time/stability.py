@@ -1,13 +1,13 @@
-"""What becomes of errors in time: the defect of collocation times the stability of the equations.
+"""Propagation of errors in time: the defect of collocation times the stability of the equations.
 
 A step of collocation has factorised λ/h - J for the eigenvalues λ of the inverse Butcher matrix D. With these factors
 the linearised equation of an error takes the same step,
 
     e' = J e + d,        (D/h ⊗ 1 - 1 ⊗ J) E = D e_n/h + d,        e_{n+1} = E_s,
 
-for one solution more, a fraction of what Newton's method needs. Without a defect d, this tells how perturbations grow,
+for one solution more, a fraction of what Newton's method needs. Without a defect d, it shows how perturbations grow,
 whatever their cause. With the defect of the step's own polynomial U, d = f(U) - U', it gives the error in time of the
-integration so far: "defect times stability", which another integration that shares its steps cannot tell.
+integration so far: "defect times stability", an error that another integration with the same steps shares.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CollocationStep:
         """The change of the stages (n, s) by a small change of the start (n,).
 
         The factors may be those of an old Jacobian, with which Newton's method still converges: its iterations follow,
-        until they change what becomes of the perturbation by less than tells two solutions apart.
+        until they change the perturbation by less than the relative difference of two solutions that are the same.
         """
         derivative, nodes, size = self.tableau.derivative.T / self.length, self.tableau.nodes, self.dynamics.size
         stages = self.series @ legendre.legvander(2.0 * nodes - 1.0, len(nodes)).T
@@ -74,8 +74,8 @@ class CollocationStep:
         """The defect f(U) - U' as a polynomial of one degree less, at the stages (n, s).
 
         It vanishes at the stages, and so is a multiple of P_s - P_{s-1} up to terms of higher order; one value, half
-        way to the first stage, gives the factor. The part that polynomials of degree s - 1 see is the multiple of
-        P_{s-1}.
+        way to the first stage, gives the factor. The projection on polynomials of degree s - 1 is the multiple
+        of P_{s-1}.
         """
         count, nodes = len(self.tableau), self.tableau.nodes
         share = 0.5 * nodes[:1]
@@ -89,13 +89,13 @@ class CollocationStep:
 
 
 class StepObserver(Protocol):
-    """What follows an integration step by step."""
+    """An observer of an integration, which is called after every accepted step."""
 
     def observe(self, step: CollocationStep) -> None: ...
 
 
 class PerturbationGrowth:
-    """How many times its size a perturbation grew to, at any time after it arose, relative to the tolerance.
+    """The largest factor by which a perturbation grew, at any time after it arose, relative to the tolerance.
 
     Perturbations arise at all times: one that was damped is joined by a new one of the same size, with the spectrum of
     the solution and random signs, so that what becomes unstable later is excited too.
@@ -113,13 +113,13 @@ class PerturbationGrowth:
         self._grown *= self._tol / step.tol  # the tolerance has grown with the solution
         if before is None or self._grown <= 1.0:  # none yet, or damped
             fresh = self._rng.standard_normal(len(step.start)) * step.start
-            if before is not None and np.vdot(fresh, before).real < 0:  # they shall not cancel
+            if before is not None and np.vdot(fresh, before).real < 0:  # so that they do not cancel
                 fresh = -fresh
             parts = [part for part in (fresh, before) if part is not None and size(part) > 0]
             if not parts:  # at rest
                 return
             before, self._grown = np.sum([part / size(part) for part in parts], axis=0), 1.0
-        unit: Array = before * (step.tol / size(before))  # the linearised equation counts, not what it has grown to
+        unit: Array = before * (step.tol / size(before))  # as small as the tolerance, whatever its growth
         with np.errstate(all="ignore"):
             after = step.perturbed(unit)[:, -1]
         grown, self._tol = size(after), step.tol
@@ -141,7 +141,7 @@ class PropagatedDefect:
         before = np.zeros_like(step.start) if self._error is None else self._error
         stages = step.propagated(before, step.defect())
         self._error = stages[:, -1]
-        between = max(step.dynamics.size(stages), step.truncation)  # stages of stiff equations do not see the latter
+        between = max(step.dynamics.size(stages), step.truncation)  # stages of stiff equations do not contain it
         self._integral += abs(step.length) * between**2
         self._duration += abs(step.length)
 

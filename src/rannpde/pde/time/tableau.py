@@ -26,9 +26,9 @@ TINY = 1e-300
 STAGE_TOLERANCES = (1e-5, 1e-6, 1e-9)
 """Tolerances at which two stages more are faster, measured for Burgers, KdV and the travelling wave."""
 LEAST_RATIO = 0.02
-"""Of successive Legendre coefficients; a smaller one may be chance, and the error estimate does not rely on it."""
+"""Least ratio of successive Legendre coefficients that the error estimate uses: a smaller one may be chance."""
 FIRST_RATIO = 0.25
-"""The same in a first step, where a field may be like √t: the decay of its coefficients is not believed below."""
+"""Least ratio in a first step, where a field may be like √t: a smaller one is replaced by this one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +136,8 @@ def legendre_transform(nodes: Array) -> Array:
 def truncation_estimate(last: Array, earlier: Array, least_ratio: float = LEAST_RATIO) -> Array:
     """The size of the first Legendre coefficient that a step's polynomial lacks, from the decay of the last ones.
 
-    last, earlier : norms of the last coefficient and of the largest of those just before it, arrays of one shape
-    least_ratio : a smaller ratio of the two is not believed
+    last, earlier : norms of the last coefficient and of the largest of those just before it, arrays of the same shape
+    least_ratio : a smaller ratio of the two is replaced by this one
 
     Every stepper estimates its error in this way.
 

@@ -17,14 +17,14 @@ from rannpde.pde.tolerance import MUCH_SMALLER
 Event = Callable[[float, Array], float]
 """A function of (time, state) whose zeros are recorded; one with a true attribute ``terminal`` ends the integration."""
 TRUSTED_SHARE = 1 - MUCH_SMALLER
-"""Of the time before a singularity, in which solutions are compared."""
+"""Share of the time before a singularity in which solutions are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """The state as a function of time: ``trajectory(times)`` is (n, M).
 
-    status : why it ended before the last time, or None when it did not; detail : the same with its time
+    status : why it ended before the last time, or None when it did not; detail : the reason with the time
     events : event → times at which it vanished
     growth, error : where they were measured, the largest growth of a perturbation, and the error in time (see
         ``rannpde.pde.time.stability``)

@@ -1,4 +1,4 @@
-"""What agreement of two iterations cannot show: ill-conditioning, residuals of one sign."""
+"""Checks that agreement of two iterations cannot replace: of ill-conditioning, and of residuals of one sign."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def defect_error(
 
 @dataclass(frozen=True)
 class MeanDefect:
-    """What the means of residuals over cells tell of an interval.
+    """The means of residuals over the cells of an interval, as an estimate of the error.
 
     error : the relative error that they leave, L⁻¹ r, solved for
-    remainder : what no change of the solution removes of them, relative to the terms of the equations
+    remainder : the part of them that no change of the solution removes, relative to the terms of the equations
     share : the remainder over the means
     """
 
@@ -86,10 +86,10 @@ class MeanDefect:
 def cell_means(function: ArrayMap, bounds: Array, degree: int) -> Array:
     """Return the means (C,) over intervals (C, 2) of a function of points (M, 1) that may be singular in them.
 
-    Where Gauss quadrature and the interpolatory rule at every other of its nodes disagree by what matters beside the
-    largest integral, the interval is bisected towards the half on which they disagree most, until two bisections in a
-    row change nothing that matters, or down to the spacing of numbers. Bisections towards a power |x - c|^-p change
-    the integral by a geometric sequence, whose remaining sum is added.
+    Where Gauss quadrature and the interpolatory rule at every other of its nodes disagree by more than a negligible
+    part of the largest integral, the interval is bisected towards the half on which they disagree most, until two
+    bisections in a row change no more than that, or down to the spacing of numbers. Bisections towards a power
+    |x - c|^-p change the integral by a geometric sequence, whose remaining sum is added.
 
     >>> means = cell_means(lambda points: np.abs(points[:, 0] - 0.3) ** -0.5, np.array([[0.0, 1.0]]), 8)
     >>> bool(abs(means[0] / (2 * 0.3**0.5 + 2 * 0.7**0.5) - 1) < 0.01)
@@ -100,7 +100,7 @@ def cell_means(function: ArrayMap, bounds: Array, degree: int) -> Array:
     embedded = np.linalg.solve(sparse, 2.0 * np.eye(degree)[0])
 
     def integrals(lower: Array, upper: Array) -> tuple[Array, Array]:
-        """The integrals (K,) over intervals, and how far the two rules are apart."""
+        """The integrals (K,) over intervals, and the differences of the two rules."""
         halves = 0.5 * (upper - lower)[:, None]
         values = function((0.5 * (lower + upper)[:, None] + halves * nodes).reshape(-1, 1)).reshape(-1, len(nodes))
         values = halves * np.where(np.isfinite(values), values, 0.0)
@@ -123,19 +123,20 @@ def cell_means(function: ArrayMap, bounds: Array, degree: int) -> Array:
         going &= upper - lower > len(nodes) * np.spacing(np.abs(middle))
         geometric = ~going & (np.abs(change) < np.abs(before))
         total[number[geometric]] += (change**2 / (before - change))[geometric]
-        number, lower, upper, part, change = (one[going] for one in (number, lower, upper, part, change))
+        number, lower, upper, part, change = (values[going] for values in (number, lower, upper, part, change))
     return total / np.ptp(bounds, axis=1)
 
 
 def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, degree: int) -> MeanDefect:
     """Solve the linearised equations with the means of the residuals over cells on an interval.
 
-    What oscillates within a cell acts on the cell alone, by its length to the order of the equation, but a mean acts on
-    the whole interval. A residual that is smaller than the one before may have a larger mean: that of a load narrower
-    than a cell, whose integral is missed. Where nothing of a mean remains, the error is known; where all remains, as
-    for a linearised equation whose leading coefficient vanishes inside, there is no solution near this function, and
-    small residuals (in rows that are relative to what they would be for a field that varies over the length of a cell)
-    show nothing. Points are not those of collocation.
+    A residual that oscillates within a cell changes the solution there alone, in proportion to the length of the cell
+    to the power of the order of the equation, but a mean changes it on the whole interval. A residual that is smaller
+    than the one before may have a larger mean: that of a load narrower than a cell, whose integral is missed. Where a
+    change of the solution removes the means, it is the error; where none does, as for a linearised equation whose
+    leading coefficient vanishes inside, there is no solution near this function, and small residuals (in rows that are
+    relative to what they would be for a field that varies over the length of a cell) show nothing. The points are not
+    collocation points.
     """
     problem = system.problem
     points, roots = quadrature(solution, degree)
@@ -148,8 +149,8 @@ def mean_defect(system: CellsSystem, solution: DiscreteSolution, sizes: Array, d
 
     bounds = np.concatenate([leaf.bounds for leaf in solution.mesh.tree.leaves])
     left = {
-        id(one): cell_means(partial(term_residual, one, solution.network, problem.vocabulary), bounds, degree)
-        for one in problem.interior
+        id(term): cell_means(partial(term_residual, term, solution.network, problem.vocabulary), bounds, degree)
+        for term in problem.interior
     }
     noise = [[np.zeros(len(one.points)) for one in own] for own in system.collocations]
     for position, (number, cell) in enumerate(present):

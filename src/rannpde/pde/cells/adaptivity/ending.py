@@ -1,4 +1,4 @@
-"""What users are told where the adaptive loop of cells ends without the tolerance."""
+"""Messages where the adaptive loop of cells ends without the tolerance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rannpde.pde.problem.problem import Problem
 
 
 def singularity(problem: Problem, at: float) -> str:
-    """Where the solution of an initial value problem becomes infinite or singular, and what to do."""
+    """Return a message with the place where the solution of an initial value problem becomes singular, and a remedy."""
     where = f"{problem.domain.names[0]} = {at:.6g}"
     return f"the solution seems to become infinite or singular at {where}; end the interval before it"
 
@@ -21,9 +21,9 @@ class Ending:
     """How the loop ended, after ``iterations`` of them.
 
     residual, residual_tolerance : the largest residual of a cell, and that with which a problem is called solved
-    amplification : by which residuals are multiplied in the solution, the constant of stability; 1 where it is harmless
+    amplification : the factor from residuals to errors, the constant of stability; 1 where it is harmless
     undetermined : why the problem does not determine its solution, where that is known
-    irremovable : what is left in the equations and removed by no small change of the solution; 0 where all of it is
+    irremovable : the residual that no small change of the solution removes; 0 where it can be removed
     blow_up : where the solution becomes infinite, if it does
     """
 
@@ -57,14 +57,14 @@ class Ending:
             return self.undetermined
         if self.irremovable > 0:
             return (
-                f"what is left in the equations, {self.irremovable:.1e} of their terms, is removed by no small change "
-                "of the solution: there is no solution near this function, or the coefficient of the highest "
+                f"no small change of the solution removes the residual of the equations, {self.irremovable:.1e} of "
+                "their terms: there is no solution near this function, or the coefficient of the highest "
                 "derivative vanishes inside, where solutions have several branches"
             )
         if self.amplification > 1:
             return (
-                f"the problem is ill-conditioned: the solution may change by {self.amplification:.1e} times what is "
-                "left in the equations; it is close to a problem with no or many solutions"
+                f"the problem is ill-conditioned: the solution may change by {self.amplification:.1e} times the "
+                "residual of the equations; it is close to a problem with no or many solutions"
             )
         named = problem.free_constants
         what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"

@@ -36,9 +36,9 @@ class CellsEstimator:
     residuals: list[float] = field(default_factory=list)
     checked_residuals: list[float] = field(default_factory=list)
 
-    def record(self, one: Iteration, residual: float) -> None:
+    def record(self, iteration: Iteration, residual: float) -> None:
         """Record one more iteration, and the root mean square of its residual."""
-        self.iterations.append(one)
+        self.iterations.append(iteration)
         self.residuals.append(residual)
 
     @property
@@ -80,8 +80,8 @@ class CellsEstimator:
     def _amplified_rounding(self) -> float:
         """Return the difference that the rounding of the last two iterations may cause, 0 where it is not rounding.
 
-        Of two iterations with residuals at rounding level, the difference over the larger residual is what the problem
-        amplifies rounding by. The largest such ratio so far counts: a single difference may be small by chance.
+        Of two iterations with residuals at rounding level, the difference over the larger residual is the factor by
+        which the problem amplifies rounding. The largest factor so far is used: one difference may be small by chance.
         """
         ratios, largest = [], 0.0
         for before, now in pairwise(self.iterations):
@@ -94,7 +94,7 @@ class CellsEstimator:
         """Return the estimate of the previous iteration, raised where the last one, with no larger residual, differs by
         more.
 
-        The estimate trusted that the error had fallen with the residual, which it need not where little is determined.
+        The estimate assumed that errors fall with residuals, which they need not in an ill-conditioned problem.
         """
         if self.residuals[-1] > self.residuals[-2]:
             return estimate
@@ -113,7 +113,7 @@ class CellsEstimator:
         return max(1.0, self.iterations[-1].difference / before / max(fallen, 1e-300))
 
     def _differences_fall(self) -> bool:
-        """Return whether the last difference is smaller than the one before; also where there is no such."""
+        """Return whether the last difference is smaller than the one before; also where there is none before."""
         return self.iterations[-1].difference < self.iterations[-2].difference
 
     def _predicted_change(self) -> float:

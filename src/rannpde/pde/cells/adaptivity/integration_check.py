@@ -51,7 +51,7 @@ class IntegrationCheck:
 
     @cached_property
     def several(self) -> str | None:
-        """Why the solution is not unique: that, or an equilibrium from which it may depart; None where it may be."""
+        """Why the solution is not unique: several continuations, or an equilibrium that it may leave; else None."""
         return self.branches or self._described(self.equilibrium)
 
     def _described(self, reached: Branching | Equilibrium | None) -> str | None:
@@ -67,7 +67,7 @@ class IntegrationCheck:
         )  # fmt: skip
 
     def error(self, state: State, points: Array, roots: Array) -> float:
-        """Return the relative L² error of a state, or 0 where no integration is accurate enough to tell.
+        """Return the relative L² error of a state, or 0 where no integration is accurate enough to measure it.
 
         points (M, 1), roots (M, 1) : a quadrature rule, with the square roots of its weights
         """
@@ -76,5 +76,5 @@ class IntegrationCheck:
         values = [roots * one.derivative(points, (0,)) for one in (*self._paths, state)]
         with np.errstate(invalid="ignore", over="ignore"):
             gap = relative_difference(values[1], values[2])
-            own = relative_difference(values[0], values[1])
-        return gap if gap > 2 * own else 0.0  # the finer integration is closer than half of the gap
+            between_integrations = relative_difference(values[0], values[1])
+        return gap if gap > 2 * between_integrations else 0.0  # the finer integration is closer than half of the gap

@@ -64,9 +64,9 @@ CellsResult = AdaptiveResult[DiscreteSolution, Iteration]
 
 
 class CellsLoop:
-    """A problem as the adaptive loop drives it; the resolution is a tree of cells, None for the first one.
+    """A problem in the adaptive loop; the resolution is a tree of cells, None for the first one.
 
-    in_time : what integrates in time on a mesh of space; None for a stationary problem
+    in_time : the solver that integrates in time on a mesh of space; None for a stationary problem
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class CellsLoop:
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
         if status is Status.BLOW_UP or (status is Status.UNDETERMINED and self.undetermined is not None):
-            # what two iterations on the whole interval agree on means nothing
+            # agreement of two iterations on the whole interval shows nothing
             estimate = np.inf
         if not status.converged:
             estimate = max(estimate, self.means.irremovable(self.tol))
@@ -158,7 +158,7 @@ class CellsLoop:
     # -------------------------------------------------------------------------------------------------------- solve
 
     def solve(self, resolution: CellNode | None) -> DiscreteSolution:
-        """SOLVE on a tree; at the end of the time, at least on a single cell."""
+        """SOLVE on a tree; where no time is left, at least on a single cell."""
         bounds = (self.problem.domain if self.in_time is None else self.in_time).bounds
         try:
             self.tree = self._first_tree() if resolution is None else resolution
@@ -175,13 +175,13 @@ class CellsLoop:
             if self.last is None:
                 if self.integration is not None and self.integration.several is not None:
                     raise InputError(self.integration.several) from error
-                told = f"the equations cannot be linearised at the initial guess: {error}; "
+                reason = f"the equations cannot be linearised at the initial guess: {error}; "
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
-                if self._blow_up is not None:  # no method goes on beyond that
-                    raise InputError(f"{told}{singularity(self.problem, self._blow_up)}, or {remedy}") from error
-                raise MethodError(told + remedy) from error
+                if self._blow_up is not None:  # no method continues beyond a blow-up
+                    raise InputError(f"{reason}{singularity(self.problem, self._blow_up)}, or {remedy}") from error
+                raise MethodError(reason + remedy) from error
             raise Inadmissible(Status.NEWTON) from error
-        if solution.status.by_caller and self.last is not None:  # the one before is whole
+        if solution.status.by_caller and self.last is not None:  # the previous solution is complete
             raise Inadmissible(solution.status)
         return solution
 
@@ -206,7 +206,7 @@ class CellsLoop:
         tree = first_tree(self.problem, self.degree, self.tol if self.graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, budget // 4)
-        tol = min(self.tol, SAME_SOLUTION)  # with less, the phase of a wave is lost, and residuals tell nothing
+        tol = min(self.tol, SAME_SOLUTION)  # with a larger one, waves lose their phase: residuals show nothing
         if self.dim == 1:
             tree = resolve_layers(tree, self.problem, state, self.degree, tol)
         tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
@@ -237,7 +237,7 @@ class CellsLoop:
         estimate = self.estimator.estimate()
         if estimate <= self.tol and self.may_be_ill_conditioned and not self.problem.linear and self.in_time is None:
             self.turning = turning_amplification(self.problem, now.network)  # where the flow depends on the solution
-        if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
+        if self.turning > 1:  # defect times stability: residuals of two iterations may have the same sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
         # on a line one more iteration is cheap: where many cells were split, agreement may be by chance
         widths = [one.width for one in self.estimator.iterations[-2:]]
@@ -251,7 +251,7 @@ class CellsLoop:
         self.defect = self._defect(now, estimate)
         self.agree = estimate <= self.tol or self.means.irremovable(self.tol) > 0
         if self.problem.incomplete or self.stability > ILL_POSED_RATIO:
-            # without all conditions, or backwards in time, what is left in the equations grows unchecked
+            # without all conditions, or backwards in time, residuals are amplified without a bound
             estimate = max(estimate, self.stability * max(whole, self._rounding))
             self.agree = (
                 estimate <= self.tol or self.means.irremovable(self.tol) > 0 or not self.stability <= MOST_AMPLIFICATION
@@ -276,7 +276,7 @@ class CellsLoop:
         if not self.problem.linear:
             left = max(held_out_residual(self.problem, now.network).values())
             self.undetermined = several_solutions(self.problem, now.network, estimate, left)
-        rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
+        rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which show nothing more
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
             self.undetermined = self.integration.several or self.undetermined
@@ -284,11 +284,11 @@ class CellsLoop:
         return left
 
     def _means(self, now: DiscreteSolution, change: float) -> MeanDefect:
-        """Return what the means of residuals over cells leave on a line.
+        """Return the error that the means of residuals over cells leave on a line.
 
-        change : the relative difference to the solution before. Where residuals are rounding, they tell no means, but a
-            solution that is near one with a known error has nearly the same: a load with an infinite peak is missed by
-            cells as small as numbers allow.
+        change : the relative difference to the solution before. Where residuals are rounding, their means are unknown,
+            but a solution that is near one with a known error has nearly the same error: a load with an infinite peak
+            is missed by cells as small as numbers allow.
         """
         system = self.stationary.system
         if self.dim > 1 or self.in_time is not None or system is None or now.status.by_caller:
@@ -308,7 +308,7 @@ class CellsLoop:
 
     @property
     def _small(self) -> bool:
-        """Whether no cell leaves more than it may."""
+        """Whether no residual of a cell exceeds its tolerance."""
         return self.estimator.iterations[-1].residual <= self.estimator.residual_tolerance
 
     @property
@@ -317,7 +317,7 @@ class CellsLoop:
         return float(np.finfo(float).eps) * self.degree**2
 
     def _better(self, now: DiscreteSolution, estimate: float) -> bool:
-        """With large residuals, and where it has been checked, the last one."""
+        """Whether the last solution replaces the best one: always with large residuals, or if it was checked."""
         return not self._small or self.agree or estimate <= self.record.best_estimate
 
     def _described(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
@@ -376,7 +376,7 @@ class CellsLoop:
 
     def _indicators(self, now: DiscreteSolution) -> Array:
         """Return the residuals of cells (C,), 0 for cells as small as the tolerance where prescribed values jump at a
-        corner: no residual is small there, and what such a cell leaves in a solution is of the order of its length."""
+        corner: no residual is small there, and the error that such a cell causes is of the order of its length."""
         if not self.jumps:
             return now.indicators
         tree = now.mesh.tree

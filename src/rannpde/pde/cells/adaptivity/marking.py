@@ -29,7 +29,7 @@ def refine_marked(
     """
     indicators, homes = solution.indicators, solution.mesh.homes
     chosen = np.flatnonzero(marked)
-    chosen = chosen[np.argsort(indicators[chosen], kind="stable")]  # of two cells in one box the worse one decides
+    chosen = chosen[np.argsort(indicators[chosen], kind="stable")]  # in one box the largest indicator decides
     splits = {tree.leaves[homes[k]]: _unresolved_axes(solution, int(k), sizes, tuning) for k in chosen}
     if not splits:
         return tree

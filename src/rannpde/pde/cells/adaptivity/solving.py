@@ -1,4 +1,4 @@
-"""SOLVE: a stationary problem on the leaves of a tree; and what solves on a mesh of space in time instead."""
+"""SOLVE: a stationary problem on the leaves of a tree, and the protocol of solvers that integrate in time instead."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sampled_sizes(values: Array, before: Array) -> Array:
 class StationarySolver:
     """Solves a stationary problem on given meshes.
 
-    points (M, n) : held-out points; system : the one of the last mesh, whose factors tell how stable it is
+    points (M, n) : held-out points; system : the one of the last mesh, whose factors give the constant of stability
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class StationarySolver:
     def _running_amplitudes(self, mesh: Mesh, state: State) -> dict[int, float]:
         """Return for each cell the largest size of an initial value problem up to there, relative to the whole.
 
-        Where a solution grows, what is left in the equations while it is small grows with it: residuals are relative to
-        the size that the solution has reached.
+        Where a solution grows, residuals from where it is small are amplified with it: they are relative to the size
+        that the solution has reached.
         """
         leaves = [(cell.bounds, id(cell)) for _, cell in mesh.present]
         points = np.concatenate(

@@ -34,7 +34,7 @@ from rannpde.pde.problem.evolution import Constraint, Evolution, constraints_of
 from rannpde.rounding import EPS, ROUNDED
 
 TABLE_BLOCK = 2**16
-"""Entries of a table of features that are computed at once: what is made on the way stays in the cache."""
+"""Entries of a table of features that are computed at once, so that intermediate arrays stay in the cache."""
 SVD_FLOPS = (6, 20)
 """Operations of a singular value decomposition with vectors of an m × n matrix: 6 m n² + 20 n³ (Golub & Van Loan,
 8.6)."""
@@ -112,7 +112,7 @@ class FeatureBasis:
         return product(design, self.weights), product(design, self.lifting)
 
     def on(self, rule: Rule) -> FeatureBasis:
-        """The same functions, orthonormal at the nodes of another rule; those nodes must determine them."""
+        """The functions of this basis, orthonormal at the nodes of another rule; those nodes must determine them."""
         design = feature_table(self.features, rule.points)
         roots = np.sqrt(rule.weights)[:, None]
         values = roots * product(design, self.weights)
@@ -143,7 +143,7 @@ class FeatureBasis:
 
     @cached_property
     def _joined_constraints(self) -> list[tuple[Constraint, Array]]:
-        """Conditions with one formula of their values as one, which is evaluated once, and which rows are theirs."""
+        """Conditions whose values have the same formula, joined, with their rows."""
         ends = np.cumsum([0, *(len(one.points) for one in self.constraints)])
         joined: dict[sympy.Expr, list[int]] = {}
         for number, one in enumerate(self.constraints):
@@ -177,7 +177,7 @@ def feature_table(features: Features, points: Array, index: MultiIndex | None = 
 
 
 def product(one: Array, other: Array) -> Array:
-    """one @ other, predicted as factorisations are: with thousands of features it takes a share of their time."""
+    """one @ other, whose time is predicted: with thousands of features it takes a share of that of factorisations."""
     (rows, inner), columns = one.shape, other.shape[1]
     with factorising("product", 2.0 * rows * inner * columns, FLOAT_BYTES * rows * columns):
         return one @ other
@@ -235,7 +235,7 @@ def leading_svd(matrix: Array) -> tuple[Array, Array, Array]:
         part = span.T @ matrix
         left_out = float(np.linalg.norm(matrix - span @ part))
     suffices = left_out <= EPS * sqrt(count) * float(np.linalg.norm(part))
-    # the time of the two is predicted apart: a range that does not suffice has taken as long as one that does
+    # the time of the two is predicted separately: a range that does not suffice has taken as long as one that does
     chosen = part if suffices else matrix
     longer, shorter = max(chosen.shape), min(chosen.shape)
     with factorising("svd", (SVD_FLOPS[0] * longer + SVD_FLOPS[1] * shorter) * float(shorter) ** 2, size):
@@ -252,6 +252,3 @@ def _split(features: Features, constraints: Sequence[Constraint], cutoff: float)
         parts = [c[:, None] * features(constraint.points, index) for index, c in constraint.coefficients.items()]
         rows.append(sum(parts[1:], parts[0]))
     return null_and_lifting(np.concatenate(rows), cutoff)
-
-
-# ------------------------------------------------------------------------------------------------- the system

@@ -34,7 +34,7 @@ RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 LEAST_STAGES = stages_for(1.0)
 """The stages of the method of lowest order; for as many columns, products of matrix and vector take half the time."""
 SCALING = ("centre", "halfwidth")
-"""Of the coordinates, which features that are exported together share."""
+"""The scaling of the coordinates, which features that are exported together share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ class Galerkin:
         return "adapted random features"
 
     def with_evolution(self, evolution: Evolution) -> Galerkin:
-        """The same basis for an evolution that differs in numbers and functions only.
+        """The system on this basis for an evolution that differs in numbers and functions only.
 
         Bases are built again where the coefficients of boundary conditions differ.
         """
@@ -355,7 +355,7 @@ class _PointValues:
 
 
 def _product(matrix: Array, columns: Array) -> Array:
-    """matrix (m, n) times columns (n, s): so few one by one, since a product of matrices begins by copying them; more
+    """matrix (m, n) times columns (n, s): a few one by one, since a product of matrices begins by copying them; more
     as rows, which BLAS takes a quarter less time for."""
     if columns.shape[1] > LEAST_STAGES:
         return (columns.T @ matrix.T).T

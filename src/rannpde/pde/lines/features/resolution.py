@@ -33,7 +33,7 @@ def resolving_cells(points: int) -> float:
     """Cells per length scale ℓ on which Gauss rules of that many points integrate features and their products to eps.
 
     The poles of tanh(s x), s ≤ s₁/ℓ, lie at a distance of π ℓ/(2 s₁) from the axis; on a cell of length h this is the
-    minor half-axis (ρ - 1/ρ)/2 · h/2 of a Bernstein ellipse, and n points leave ρ^(-2n).
+    minor half-axis (ρ - 1/ρ)/2 · h/2 of a Bernstein ellipse, and n points have the error ρ^(-2n).
 
     >>> round(resolving_cells(10), 2)
     1.17
@@ -87,11 +87,11 @@ class Resolution:
         return Adapted.to_lengths(self.points[inside], lengths, uniform=self.tuning.uniform_share)
 
     def refined(self, factor: float) -> Resolution:
-        """The same with every length scale divided by that factor."""
+        """This resolution with every length scale divided by that factor."""
         return replace(self, inverse=factor * self.inverse)
 
     def limited(self, limit: float) -> Resolution:
-        """The same with 1/ℓ bounded by a limit."""
+        """This resolution with 1/ℓ bounded by a limit."""
         return replace(self, inverse=np.minimum(self.inverse, limit), limit=limit)
 
     def rule(self, boundary: bool, density: float = 1.0) -> Rule:

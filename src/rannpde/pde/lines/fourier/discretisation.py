@@ -131,7 +131,7 @@ class FourierDiscretisation:
         return highest if self.rough else larger
 
     def _too_costly(self, growth: float) -> bool:
-        """Whether that many times the modes would take too much work from here on, at the present pace.
+        """Whether ``growth`` times as many modes would take too much work from here on, at the present pace.
 
         Steps are short at the start, and modes are few: the pace counts only after a share of the work.
         """

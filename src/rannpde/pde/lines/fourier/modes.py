@@ -132,7 +132,7 @@ class FourierBasis:
 
     @cached_property
     def multiplicities(self) -> tuple[Array, ...]:
-        """For every axis: 2 for modes that stand for their conjugates, or reflections, as well; else 1."""
+        """For every axis, the number of modes of an entry: 2 with its conjugate or reflection, else 1."""
         first = 0 if self.parities else self.dim - 1
         return tuple(np.where((n > 0) & (axis >= first), 2.0, 1.0) for axis, n in enumerate(self.numbers))
 
@@ -247,7 +247,7 @@ class FourierBasis:
         return tuple(factors)
 
     def restricted(self, waves: tuple[Array, ...], highest: Sequence[int]) -> tuple[Array, ...]:
-        """Of the exponentials of these modes, those of the modes up to ``highest``."""
+        """The exponentials of the modes up to ``highest``, out of those of these modes."""
         if self.parities:
             return tuple(one[:, : k + 1] for one, k in zip(waves, highest, strict=True))
         around = [

@@ -21,7 +21,7 @@ from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS
 
 Completed = Callable[[Array, Array], Array]
-"""(times (s,), states (n, s)) → states with further fields behind."""
+"""(times (s,), states (n, s)) → states with further fields appended."""
 SUM_OVERHEAD = 50_000
 """Entries: the overhead of summing the tables for one time, as the number of entries that costs as much."""
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -66,13 +66,11 @@ class TruncatedStep:
 
     def summed(self, weights: Array, largest: Sequence[int] | None = None) -> tuple[FourierBasis, Array]:
         """A linear combination of the tables: the modes that it needs, and its table (parts, *shape)."""
-        wanted = [d for d, weight in enumerate(weights) if weight != 0.0]
-        highest = tuple(
-            largest or (max(self.highest[d][axis] for d in wanted or [0]) for axis in range(self.modes.dim))
-        )
+        used = [d for d, weight in enumerate(weights) if weight != 0.0]
+        highest = tuple(largest or (max(self.highest[d][axis] for d in used or [0]) for axis in range(self.modes.dim)))
         modes = replace(self.modes, highest=highest)
         total = np.zeros((self.parts, *modes.shape), dtype=complex)
-        for d in wanted:
+        for d in used:
             for source, target in blocks(self.highest[d], highest, bool(modes.parities)):
                 total[(slice(None), *target)] += weights[d] * self.tables[d][(slice(None), *source)]
         return modes, total
@@ -83,10 +81,10 @@ class TruncatedStep:
         indices = list(dict.fromkeys(one.index for one in requests))
         time_orders = sorted({one.time_order for one in requests})
         sizes = [table[0].size for table in self.tables]
-        together = len(points) * len(indices) * (sum(sizes) - max(sizes))
-        alone = len(moments) * len(time_orders) * (SUM_OVERHEAD + sum(sizes))
+        cost_at_once = len(points) * len(indices) * (sum(sizes) - max(sizes))
+        cost_by_time = len(moments) * len(time_orders) * (SUM_OVERHEAD + sum(sizes))
         result = np.empty((len(requests), len(points)))
-        if together <= alone:
+        if cost_at_once <= cost_by_time:
             values = self._each(points[:, 1:], indices)
             weights = {time_order: self.weights(points[:, 0], time_order).T for time_order in time_orders}
             for row, one in zip(result, requests, strict=True):

@@ -20,7 +20,7 @@ from rannpde.rounding import EPS
 TAYLOR_TERMS = 13
 """Highest power of the Taylor series of φ functions."""
 TAYLOR_RADIUS = (EPS * factorial(TAYLOR_TERMS + 1)) ** (1 / (TAYLOR_TERMS + 1))
-"""0.46: the radius within which the first power that is left out is below rounding; by doubling beyond it."""
+"""0.46: the radius within which the first omitted power is below rounding; beyond it, arguments are halved."""
 SCALAR_TERMS = 18
 """Terms of the Taylor series of a number within radius 1."""
 

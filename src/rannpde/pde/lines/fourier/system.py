@@ -63,7 +63,7 @@ class FourierSystem:
 
     @property
     def memory_per_point(self) -> int:
-        """For a point: the exponentials of each axis, and a table summed along the first."""
+        """Numbers for each point: the exponentials of each axis, and a table summed along the first."""
         shape = self.modes.shape
         return 2 * sum(shape) + (self.modes.count // shape[0] if self.modes.dim > 1 else 0)
 
@@ -80,7 +80,7 @@ class FourierSystem:
 
     @property
     def parts(self) -> tuple[Component, ...]:
-        """What a trajectory stores: the components, and the fields that have no time derivative."""
+        """The parts of a stored state: the components, and the fields that have no time derivative."""
         return (*self.evolution.components, *self.evolution.algebraic)
 
     @cached_property
@@ -342,7 +342,7 @@ class FourierSystem:
         return "sines and cosines of the reflected domain" if self.modes.parities else "Fourier modes"
 
     def with_evolution(self, evolution: Evolution) -> FourierSystem:
-        """The same modes, of the whole box, for an evolution that differs in numbers and functions only.
+        """The system with these modes, of the whole box, for an evolution that differs in numbers and functions only.
 
         Data may repeat themselves at some values of the unknowns and not at others: hence the whole box.
         """

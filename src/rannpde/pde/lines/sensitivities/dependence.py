@@ -100,7 +100,7 @@ class ParametricDependence:
 
 
 def as_functions(problem: Problem) -> Problem:
-    """The same with every unknown number as a function of the first coordinate of space."""
+    """The problem with every unknown number as a function of the first coordinate of space."""
     first = problem.domain.names[1]
     unknown = {
         name: one if isinstance(one, UnknownFunction) else UnknownFunction((first,), guess=repr(float(one.guess)))

@@ -33,9 +33,9 @@ from rannpde.pde.time.tableau import RadauTableau, radau_tableau
 from rannpde.threads import one_thread
 
 MOST_STAGE_ITERATIONS = 40
-"""Of the linear system of a step; Newton's method needed six at most to more digits, from a worse matrix."""
+"""Iterations for the stages of a step; Newton's method needed six at most, for more digits, with a worse matrix."""
 STAGE_TOLERANCE = 1e-9
-"""Relative change of the stages that ends the iteration: far below what a fit notices in a derivative."""
+"""Relative change of the stages that ends the iteration: far below the accuracy that a fit needs of derivatives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ class _SensitivityIntegrator:
 
     def _initial(self) -> Array:
         """S (n, p) at the first time."""
-        positions, start = self.space.starts(), self.evolution.domain.time[0]
+        positions, start = self.space.initial_points(), self.evolution.domain.time[0]
         points = np.column_stack([np.full(len(positions), start), positions])
         state = np.zeros((self.size, self.unknowns.count), dtype=complex if self.complex else float)
         known = self.evolution.known(start, positions)
@@ -262,7 +262,7 @@ class _SensitivityIntegrator:
                 continue
             name, nothing = component.field, np.zeros((len(self.space.nodes), result.shape[1]))
             numbers = range(len(self.evolution.rates[name].parts))
-            result[block] = self.space.gather(name, [parts.get((name, k), nothing) for k in numbers])
+            result[block] = self.space.rate(name, [parts.get((name, k), nothing) for k in numbers])
 
     def _forcing(self, times: Array, slopes: Sequence[Array]) -> Array:
         """F_θ (n, p, s), with the effect of boundary values that depend on the unknowns."""

@@ -15,7 +15,7 @@ from rannpde.pde.tolerance import ALGEBRA_SHARE
 
 
 class LinesModel:
-    """On the basis in space of a solution; unknown numbers, and functions in the equations.
+    """The forward model on the basis in space of a solution, for unknown numbers and functions in the equations.
 
     tuning, integrator : those of the method that the solution comes from
     """

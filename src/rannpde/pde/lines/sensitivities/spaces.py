@@ -41,15 +41,15 @@ class LinearMaps(Protocol):
         """(Q, m): a derivative at the nodes of the functions that changes (n, m) represent, without boundary values."""
         ...
 
-    def gather(self, name: str, parts: Sequence[Array]) -> Array:
+    def rate(self, name: str, parts: Sequence[Array]) -> Array:
         """(r, m): the rate of a field's last component from its source and fluxes at the nodes, each (Q, m)."""
         ...
 
     def project(self, name: str, values: Array) -> Array:
-        """(r, m): the state of functions with values (Q', m) at the points of ``starts``."""
+        """(r, m): the state of functions with values (Q', m) at the points of ``initial_points``."""
         ...
 
-    def starts(self) -> Array:
+    def initial_points(self) -> Array:
         """(Q', d): the points at which initial values are needed."""
         ...
 
@@ -80,10 +80,10 @@ class FeatureSpace:
     def jet(self, jet: Jet, changes: Array) -> Array:
         return self.system.bases[jet.field].values(jet.index[1:])[0] @ changes[self.slices[Component.of(jet)]]
 
-    def gather(self, name: str, parts: Sequence[Array]) -> Array:
+    def rate(self, name: str, parts: Sequence[Array]) -> Array:
         return sum(test @ part[: test.shape[1]] for test, part in zip(self.form.tests[name], parts, strict=True))  # type: ignore[return-value]
 
-    def starts(self) -> Array:
+    def initial_points(self) -> Array:
         return self.system.nodes
 
     def project(self, name: str, values: Array) -> Array:
@@ -115,11 +115,11 @@ class TensorSpace:
         inside = changes[self.slices[Component.of(jet)]].reshape(*self.system.shapes[jet.field], -1)
         return self.system.spread(jet.field, jet.index[1:], inside, {}).reshape(len(self.nodes), -1)
 
-    def gather(self, name: str, parts: Sequence[Array]) -> Array:
+    def rate(self, name: str, parts: Sequence[Array]) -> Array:
         (values,) = parts
         return self.project(name, values)
 
-    def starts(self) -> Array:
+    def initial_points(self) -> Array:
         return self.nodes
 
     def project(self, name: str, values: Array) -> Array:
@@ -156,14 +156,14 @@ class FourierSpace:
     def _part(self, name: str) -> int:
         return list(self.slices).index(Component(name, 0))
 
-    def gather(self, name: str, parts: Sequence[Array]) -> Array:
+    def rate(self, name: str, parts: Sequence[Array]) -> Array:
         source = self.project(name, parts[0])
         for axis, flux in zip(self.evolution.rates[name].flux, parts[1:], strict=True):
             along = tuple(int(k == axis) for k in range(self.modes.dim))
             source = source - self.modes.factor(along).reshape(-1, 1) * self._projected(name, flux, along)
         return source
 
-    def starts(self) -> Array:
+    def initial_points(self) -> Array:
         return self.nodes
 
     def project(self, name: str, values: Array) -> Array:
@@ -201,7 +201,7 @@ def space_of(system: SemiDiscreteSystem, evolution: Evolution) -> FeatureSpace |
 
 def solver(operator: JacobianOperator, shift: complex) -> Callable[[Array], Array]:
     """r (n, m) → (shift - J)⁻¹ r for many right-hand sides."""
-    one = operator.shifted(shift)
+    solve = operator.shifted(shift)
     if isinstance(operator, DenseJacobian):
-        return one
-    return lambda right: np.stack([one(column) for column in right.T], axis=1)
+        return solve
+    return lambda right: np.stack([solve(column) for column in right.T], axis=1)

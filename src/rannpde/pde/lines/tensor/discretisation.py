@@ -114,7 +114,7 @@ class TensorDiscretisation:
             self.refinement = 1.0  # refinements on the way are part of the observed length scales now
         self.refinement *= tuning.growth if failed else 1.0
         for k, met in enumerate(self.goal_met):
-            if failed and not met:  # an unresolved solution does not show what it lacks
+            if failed and not met:  # an unresolved solution does not show its length scales
                 self.first_factor[k] = min(self.used_factor[k] + 1, len(tuning.length_factors) - 1)
         self.resolutions, self.scales = tensor_length_scales(solution, self.resolutions, self.settings)
         self.profiles, self.amplitude = profiles(solution), RunningAmplitude.of(solution, tuning)

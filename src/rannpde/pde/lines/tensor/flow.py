@@ -258,7 +258,7 @@ class StokesModes:
     # ---------------------------------------------------------------------------------------------------- afterwards
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
-        """The same trajectory as states of the system, with the pressure, as polynomials of the same degree."""
+        """The trajectory as states of the system, with the pressure, as polynomials of the same degree."""
         return replace(
             trajectory, steps=tuple(self._step(step) for step in trajectory.steps if isinstance(step, LegendreStep))
         )

@@ -47,7 +47,7 @@ class Flux:
 
 @dataclass(frozen=True, eq=False)
 class IncompressibleFlow:
-    """See the module.
+    """An incompressible flow in a box, in the notation of the docstring of the module.
 
     evolution : of all fields, in the order of the problem; no rate contains the pressure, and its own rate is 0
     axes : field → the coordinate of space whose derivative of p acts on it; divergence : field → b_f; source : s

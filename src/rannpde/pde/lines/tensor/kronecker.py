@@ -97,14 +97,15 @@ def triangular_solve(triangles: Sequence[Array], shift: complex, rhs: Array) -> 
 class FieldBlock:
     """The diagonal block of J₀ for one field.
 
-    It is ∂_t u = Σ own_axis u for order 1, and ∂_tt u = Σ (own_axis u + damping_axis u_t) for order 2.
+    It is ∂_t u = Σ A_axis u for order 1, and ∂_tt u = Σ (A_axis u + D_axis u_t) for order 2.
 
     slices : of u, and of u_t, in the state; shape : (r_1, …, r_d)
+    axis_matrices, damping : A_axis and D_axis, (r, r) for every axis
     """
 
     slices: tuple[slice, ...]
     shape: tuple[int, ...]
-    own: tuple[Array, ...]
+    axis_matrices: tuple[Array, ...]
     damping: tuple[Array, ...] = ()
     _factors: dict[str, list[SchurFactors]] = field(default_factory=dict, repr=False)
 
@@ -119,14 +120,14 @@ class FieldBlock:
             return first_order
         damped = any(matrix.any() for matrix in self.damping)
         factors = (
-            [SchurFactors.of(own + shift * b) for own, b in zip(self.own, self.damping, strict=True)]
+            [SchurFactors.of(a + shift * b) for a, b in zip(self.axis_matrices, self.damping, strict=True)]
             if damped
             else self._axis_factors()
         )
         solve = KroneckerSolve(factors, shift**2)
 
         def second_order(rhs: Array, out: Array) -> None:
-            """By inserting u_t = shift u - r₀ into the second row."""
+            """Eliminate u_t = shift u - r₀ from the second row."""
             above, below = (rhs[rows].reshape(self.shape) for rows in self.slices)
             value = below + shift * above
             if damped:
@@ -139,7 +140,7 @@ class FieldBlock:
 
     def _axis_factors(self) -> list[SchurFactors]:
         if "own" not in self._factors:
-            self._factors["own"] = [SchurFactors.of(matrix) for matrix in self.own]
+            self._factors["own"] = [SchurFactors.of(matrix) for matrix in self.axis_matrices]
         return self._factors["own"]
 
     def growth(self) -> float:
@@ -185,7 +186,7 @@ class CoupledBlock:
         return cls(slices, shape, tuple(factors), symbols)
 
     def solver(self, shift: complex) -> Callable[[Array, Array], None]:
-        """The same as for a FieldBlock."""
+        """A function that writes (shift - J₀)⁻¹ rhs into its second argument, on the slices of the components."""
         inverses = np.linalg.inv(shift * np.eye(len(self.slices)) - self.symbols)
 
         def solve(rhs: Array, out: Array) -> None:
@@ -280,11 +281,11 @@ class KroneckerBlocks:
         for _ in range(self.tuning.power_steps):
             checkpoint()
             solution = direct(rhs)
-            left = self.product(solution) - shift * solution + rhs  # (J - J₀)(shift - J₀)⁻¹ rhs
-            rate = float(np.linalg.norm(left) / np.linalg.norm(rhs))
+            residual = self.product(solution) - shift * solution + rhs  # (J - J₀)(shift - J₀)⁻¹ rhs
+            rate = float(np.linalg.norm(residual) / np.linalg.norm(rhs))
             if not 0 < rate < self.tuning.slow_contraction:
                 break
-            rhs = left / np.linalg.norm(left)
+            rhs = residual / np.linalg.norm(residual)
         return rate
 
     def _krylov(self, shift: complex, direct: Callable[[Array], Array]) -> Callable[[Array], Array]:

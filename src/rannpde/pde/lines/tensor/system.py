@@ -328,7 +328,7 @@ class TensorSystem:
         return "products of adapted random features"
 
     def with_evolution(self, evolution: Evolution) -> TensorSystem:
-        """The same basis for an evolution that differs in numbers and functions only."""
+        """The system on this basis for an evolution that differs in numbers and functions only."""
         scales = dict(zip(evolution.components, self.scales.values(), strict=True))
         return replace(self, evolution=evolution, scales=scales)
 

@@ -28,7 +28,7 @@ class Arrangement:
     signs: Array
 
     def values(self, points: Array) -> Array:
-        """(M, K) at points (M, 2)."""
+        """The values (M, K) at points (M, 2), one for each curve."""
         x, y = points.T
         return np.stack([np.ones(len(points)), x, y, x**2 + y**2], axis=1) @ self.curves.T
 
@@ -68,7 +68,7 @@ class Arrangement:
         return Arcs(Segments("", (foot - along)[None], (foot + along)[None]), np.zeros(1, dtype=int), 0 * one, one, one)
 
     def holds(self, cell: int, without: int | None = None) -> Callable[[Array], Array]:
-        """Whether points (M, 2) are on the sides of a cell of all curves but one."""
+        """A test whether points (M, 2) are on the side of a cell for all curves but one."""
         others = [k for k in range(len(self.curves)) if k != without]
 
         def inside(points: Array) -> Array:
@@ -77,7 +77,7 @@ class Arrangement:
         return inside
 
     def pack(self) -> dict[str, Array]:
-        """For a file."""
+        """The arrays of a file."""
         return {"curves": self.curves, "signs": self.signs.astype(float)}
 
 

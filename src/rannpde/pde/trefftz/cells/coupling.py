@@ -1,8 +1,8 @@
 """Cells of Trefftz networks as one discretisation: a law of features for each cell, and rows for faces between them.
 
 The method is that of least squares of jumps (Monk and Wang, 1999; Stojek, 1998): all features satisfy the equation in
-their cell, and the weights minimise what is missed of the conditions on the boundary and of the continuity of values
-and fluxes across faces. Each cell is refined by the errors at its own boundary.
+their cell, and the weights minimise the residuals of the conditions on the boundary and the jumps of values and fluxes
+across faces. Each cell is refined by the errors at its own boundary.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class CellFaces(Protocol):
         ...
 
     def continuous(self, face: FacePoints) -> FaceConditions:
-        """What is continuous at a face."""
+        """The combinations of derivatives that are continuous at a face."""
         ...
 
     def assembled(self, blocks: Sequence[RowBlock], widths: Sequence[int]) -> RowSystem:
-        """All rows, of cells with so many features."""
+        """All rows as one system; widths : the number of features of each cell."""
         ...
 
     def dense(self, widths: Sequence[int]) -> int:
@@ -74,7 +74,7 @@ class CellFaces(Protocol):
         ...
 
     def errors_of(self, cell: int, errors: Mapping[int, float]) -> dict[int, float]:
-        """Errors by the groups of all cells as errors by those of one."""
+        """The errors of the groups of one cell, numbered from 0, from those of the groups of all cells."""
         ...
 
     def tube(self) -> tuple[Array, Array]:
@@ -171,7 +171,7 @@ class CoupledNetworks:
         return self.faces.assembled(blocks, widths)
 
     def misses(self, network: CellsNetwork, resolution: CellResolutions, shift: float, factor: float) -> Misses:
-        """What a function misses of the conditions and of the continuity at such points."""
+        """The residuals of a function in conditions and in continuity; ``shift`` and ``factor`` as in the laws."""
         conditions, faces = self.faces.points(resolution, shift, factor)
         misses = [
             boundary_misses(one, own, self.words) for one, own in zip(network.networks, conditions, strict=True) if own

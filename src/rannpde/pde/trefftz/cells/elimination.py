@@ -32,7 +32,7 @@ class RowBlock:
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """What is known of one cell: its rows of the triangle, over its own weights and those of its neighbours."""
+    """One eliminated cell: its rows of the triangular factor, over its own weights and those of its neighbours."""
 
     cell: int
     others: tuple[int, ...]
@@ -76,13 +76,13 @@ class BlockRows:
         ]
 
     def solved(self, accuracy: float = 0.0) -> BlockLeastSquares:
-        """The minimiser of the weighted residual with a ridge of rounding; one refinement, whatever the accuracy."""
+        """The minimiser of the weighted residual with a ridge of rounding; one step of refinement for any accuracy."""
         sizes = np.zeros(self.starts[-1])
         for one in self.blocks:
             for cell, matrix in zip(one.cells, one.matrices, strict=True):
                 self.of(sizes, cell)[:] += np.square(matrix * one.weights[:, None]).sum(axis=0)
         sizes = np.sqrt(sizes)
-        sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on all rows is no feature
+        sizes[~(sizes > 1e-280)] = np.inf  # a feature that vanishes on all rows is left out
         scaled = [
             np.concatenate(
                 [m * one.weights[:, None] / self.of(sizes, c) for c, m in zip(one.cells, one.matrices, strict=True)],
@@ -202,7 +202,7 @@ class Elimination:
 
 @dataclass(frozen=True, eq=False)
 class BlockLeastSquares(Minimiser):
-    """The minimiser and the factors that tell how rows act on columns, as ``LeastSquares`` has them."""
+    """The minimiser and the factors of the rows, with the methods of ``LeastSquares``."""
 
     coefficients: Array
     sizes: Array
@@ -220,5 +220,5 @@ class BlockLeastSquares(Minimiser):
         return self.factors.with_ridge(SAFE)
 
     def responses(self, interior: Array) -> Array:
-        """What a unit of error of the rows may be inside, (N, K) for interior (K, N), as ``LeastSquares`` has it."""
+        """Bound of the error inside for a unit of residual, (N, K) for interior (K, N), as in ``LeastSquares``."""
         return self._safe.transposed((interior / self.sizes).T)

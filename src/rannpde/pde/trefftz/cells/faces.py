@@ -1,4 +1,4 @@
-"""What holds across faces: which combinations of derivatives are continuous, and their rows.
+"""Conditions across faces: which combinations of derivatives are continuous, and their rows.
 
 Where a flux of the statement jumps, as that of div(k grad u), the fields and the normal flux are continuous. Everywhere
 else the solution is smooth: all Cauchy data of the system are continuous, and by the uniqueness of their continuation
@@ -23,7 +23,7 @@ from rannpde.pde.trefftz.potentials import PotentialModel
 
 
 def side_of(problem: Problem, point: Array) -> Callable[[sympy.Expr], bool | None]:
-    """On which side of a formula of the coordinates a point (2,) lies; None for formulas of fields."""
+    """A function from formulas of the coordinates to whether they are positive at a point (2,); None for fields."""
     known = dict(zip(problem.vocabulary.symbols, np.asarray(point)[:, None], strict=True))
 
     def positive(formula: sympy.Expr) -> bool | None:
@@ -47,7 +47,7 @@ class FaceConditions:
 
     @property
     def indices(self) -> list[MultiIndex]:
-        """The derivatives that they ask for."""
+        """The derivatives that they contain."""
         return sorted({jet.index for pair in self.pairs for one in pair for jet in one.jets})
 
 

@@ -1,4 +1,4 @@
-"""What cells of Trefftz networks find: one network for every cell."""
+"""Solutions of Trefftz networks on cells: one network for every cell."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CellsNetwork:
         return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Several at once, each (M, fields)."""
+        """Several derivatives at once, each (M, fields)."""
         totals = {index: np.zeros((len(points), len(self.networks[0].parts))) for index in indices}
         homes = self.arrangement.locate(points)
         for number, network in enumerate(self.networks):

@@ -102,7 +102,7 @@ def _segments(
 
 
 def _both(beside: Callable[[Array], Array], domain: Domain) -> Callable[[Array], Array]:
-    """Whether points are beside the other curves and inside the domain."""
+    """A test whether points are beside the other curves and inside the domain."""
 
     def holds(points: Array) -> Array:
         return np.asarray(beside(points) & (domain.level(points) < 0))
@@ -122,7 +122,7 @@ def _turns(domain: Domain, sides: list[tuple[list[Arcs], tuple[Term, ...]]], for
 
 
 def _judged(one: CellBoundary, turns: Array, kinds: Sequence[object]) -> PlaneBoundary:
-    """With corners at which materials do not change, and the outer boundary does not turn, as no singular ones."""
+    """The boundary of a cell, with corners singular only where materials change or the outer boundary turns."""
     boundary, cell = one.boundary, one.cell
     form = boundary.segments[0].form
     angles = 2 * np.pi * (np.arange(AROUND) + 0.5) / AROUND

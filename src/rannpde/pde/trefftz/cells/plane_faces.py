@@ -21,8 +21,11 @@ from rannpde.pde.trefftz.rows import ConditionPoints, FacePoints
 
 @dataclass(frozen=True, eq=False)
 class PlaneFaces:
-    """laws, curves : of each cell, and the dividing curve of each of its segments; conditions : (curve, first cell) →
-    what is continuous; pins : values at points"""
+    """The faces between plane cells.
+
+    laws, curves : of each cell, and the dividing curve of each of its segments
+    conditions : (curve, first cell) → the combinations of derivatives that are continuous; pins : values at points
+    """
 
     arrangement: Arrangement
     laws: tuple[PlaneLaw, ...]
@@ -34,7 +37,7 @@ class PlaneFaces:
     copies: ClassVar[int] = 6
 
     def continuous(self, face: FacePoints) -> FaceConditions:
-        """What is continuous at a face."""
+        """The combinations of derivatives that are continuous at a face."""
         return self.conditions[face.curve, face.cells[0]]
 
     def assembled(self, blocks: Sequence[RowBlock], widths: Sequence[int]) -> BlockRows:
@@ -79,7 +82,7 @@ class PlaneFaces:
         return conditions, self._face_points(sampled, length)
 
     def _group(self, cell: int, groups: Array) -> Array:
-        """Groups of a cell as groups of all."""
+        """The groups of a cell as numbers of the groups of all cells."""
         return groups + self._offsets[cell]
 
     @property
@@ -115,7 +118,7 @@ class PlaneFaces:
         return curve >= 0 and self.arrangement.neighbour(cell, curve) == other
 
     def errors_of(self, cell: int, errors: Mapping[int, float]) -> dict[int, float]:
-        """Errors by the groups of all cells as errors by those of one; a jump is an error of both cells."""
+        """The errors of the groups of one cell from those of all cells; a jump is an error of both cells."""
         low, high = (int(one) for one in self._offsets[cell : cell + 2])
         mine = {group - low: error for group, error in errors.items() if low <= group < high}
         for curve, first in self.conditions:
@@ -125,7 +128,7 @@ class PlaneFaces:
         return mine
 
     def _across(self, cell: int, other: int | None, curve: int, errors: Mapping[int, float]) -> dict[int, float]:
-        """Errors that were charged to segments of the other cell at a face, as errors of the segments of this one."""
+        """Errors that were assigned to segments of the other cell at a face, as errors of the segments of this one."""
         assert other is not None
         first = [len(self.laws[k].boundary.corners) for k in (cell, other)]
         theirs = [

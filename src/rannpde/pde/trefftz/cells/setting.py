@@ -28,12 +28,12 @@ from rannpde.pde.trefftz.setting import TrefftzSetting, is_pin, pinned
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SEEN = 2**13
-"""Points of the domain by which its cells are found: one that holds none of them is too small to be seen."""
+"""Points of the domain by which its cells are found: a cell without any of them is missed."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellsSetting:
-    """The cells of a problem: equations and boundary of each, and what is continuous between them."""
+    """The cells of a problem: equations and boundary of each, and the conditions across faces."""
 
     arrangement: Arrangement
     equations: tuple[tuple[LinearEquation, ...], ...]
@@ -68,7 +68,7 @@ class CellsSetting:
     def boundary_errors(
         self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
     ) -> BoundaryErrors | None:
-        """None: faces are not where the maximum principle holds."""
+        """None: jumps on faces give no bound."""
         return None
 
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
@@ -98,31 +98,31 @@ class CellsSetting:
 
 
 def material(equations: Sequence[LinearEquation]) -> object:
-    """What is equal for equations that are the same."""
+    """A key that is equal for equal equations."""
     return tuple(
         (str(one.load), tuple(sorted((name, tuple(sorted(symbol.items()))) for name, symbol in one.symbols.items())))
         for one in equations
     )
 
 
-def cells_setting(problem: Problem, one: TrefftzSetting | str) -> CellsSetting | SlabSetting | str:
-    """Cells of the materials of a problem, or those that divide what takes ``one`` network too many features."""
-    if isinstance(one, str):
+def cells_setting(problem: Problem, single: TrefftzSetting | str) -> CellsSetting | SlabSetting | str:
+    """Cells of the materials of a problem, or of a domain on which a ``single`` network takes too many features."""
+    if isinstance(single, str):
         if not problem.kinked:
-            return one
+            return single
         return material_cells(problem) if problem.domain.dim == 2 else slab_setting(problem)
-    curves = dividing_lines(one)
-    return divided_cells(problem, one.equations, one.model, curves) if curves else "no line divides its holes"
+    curves = dividing_lines(single)
+    return divided_cells(problem, single.equations, single.model, curves) if curves else "no line divides its holes"
 
 
-def dividing_lines(one: TrefftzSetting) -> list[Array]:
+def dividing_lines(single: TrefftzSetting) -> list[Array]:
     """Lines across a long domain, midway between its corners and holes, where these leave room.
 
-    In a cell the features of its neighbours are smooth functions, which converge slowly if what they are singular at is
-    near the face. A line is drawn where that is at least a quarter of the width of the domain away: a plate of many
-    holes close to each other is better served by one network, whose multipoles are seen everywhere.
+    In a cell the features of its neighbours are smooth functions, which converge slowly if their singularities are
+    near the face. A line is drawn where these are at least a quarter of the width of the domain away: for a plate of
+    many holes close to each other one network, whose multipoles act everywhere, is better.
     """
-    boundary, form = one.features_boundary, one.form
+    boundary, form = single.features_boundary, single.form
     outline = np.concatenate([form.to(segment.points(np.linspace(0, 1, 33))) for segment in boundary.segments])
     low, high = outline.min(axis=0), outline.max(axis=0)
     axis = int(np.argmax(high - low))
@@ -179,7 +179,7 @@ def divided_cells(
 
 
 def _middles(arrangement: Arrangement, inside: Array) -> list[Array]:
-    """Of the points (M, 2) in each cell, the one that is farthest from all dividing curves."""
+    """For each cell, that of the points (M, 2) in it which is farthest from all dividing curves."""
     homes, depths = arrangement.locate(inside), np.abs(arrangement.values(inside)).min(axis=1, initial=np.inf)
     return [inside[own[np.argmax(depths[own])]] for own in (np.flatnonzero(homes == k) for k in np.unique(homes))]
 

@@ -30,7 +30,7 @@ from rannpde.rounding import COMPUTED
 
 @dataclass(frozen=True, eq=False)
 class SlabSetting:
-    """The slabs of a problem: equation and canonical form of each, and what is continuous at each plane."""
+    """The slabs of a problem: equation and canonical form of each, and the conditions at each plane."""
 
     arrangement: SlabArrangement
     slabs: tuple[Slab, ...]
@@ -43,7 +43,7 @@ class SlabSetting:
     @property
     def singular(self) -> bool:
         """Whether fluxes jump where a plane meets the boundary at an angle: there the solution is like a power of the
-        distance, and no feature is."""
+        distance, which no feature is."""
         return self.fluxes and any(slab.meets_obliquely for slab in self.slabs)
 
     def drawbacks(self, problem: Problem, tuning: TrefftzTuning) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class SlabSetting:
     def boundary_errors(
         self, problem: Problem, result: TrefftzResult, parts: Sequence[Sequence[Particular]]
     ) -> BoundaryErrors | None:
-        """None: faces are not where the maximum principle holds."""
+        """None: jumps on faces give no bound."""
         return None
 
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
@@ -129,8 +129,11 @@ def slab_setting(problem: Problem) -> SlabSetting | str:
 
 @dataclass(frozen=True, eq=False)
 class SlabFaces:
-    """laws, planes : of each slab, and the plane of each of its terms, -1 on the boundary; conditions : what is
-    continuous at each plane"""
+    """The faces between slabs.
+
+    laws, planes : of each slab, and the plane of each of its terms, -1 on the boundary
+    conditions : the combinations of derivatives that are continuous at each plane
+    """
 
     axis: int
     laws: tuple[SpaceLaw, ...]
@@ -141,7 +144,7 @@ class SlabFaces:
     copies: ClassVar[int] = 1
 
     def continuous(self, face: FacePoints) -> FaceConditions:
-        """What is continuous at a plane."""
+        """The combinations of derivatives that are continuous at a plane."""
         return self.conditions[face.curve]
 
     def assembled(self, blocks: Sequence[RowBlock], widths: Sequence[int]) -> TrefftzRows:
@@ -185,6 +188,6 @@ class SlabFaces:
         return conditions, faces
 
     def errors_of(self, cell: int, errors: Mapping[int, float]) -> dict[int, float]:
-        """Errors by the groups of all slabs as errors by those of one."""
+        """The errors of the groups of one slab, numbered from 0, from those of the groups of all slabs."""
         ends = np.cumsum([0, *(len(law.patches.sides) for law in self.laws)]).tolist()
         return {key - ends[cell]: error for key, error in errors.items() if ends[cell] <= key < ends[cell + 1]}

@@ -39,7 +39,7 @@ class SlabArrangement:
         return np.asarray(np.searchsorted(self.planes, points[:, self.axis]))
 
     def pack(self) -> dict[str, Array]:
-        """For a file."""
+        """The arrays of a file."""
         return {"planes": self.planes, "axis": np.array([float(self.axis)])}
 
     @classmethod
@@ -50,7 +50,7 @@ class SlabArrangement:
 
 @dataclass(frozen=True)
 class SlabSide(Side):
-    """What a slab holds of a side."""
+    """The part of a side that lies in a slab."""
 
     name: str
     domain: Domain = field(repr=False)
@@ -97,7 +97,7 @@ class SlabSide(Side):
 
 @dataclass(frozen=True)
 class SlabFace(Side):
-    """What a domain holds of a plane between two slabs; outward : the sign of its normal along the axis."""
+    """The part in the domain of a plane between two slabs; outward : the sign of its normal along the axis."""
 
     name: str
     domain: Domain = field(repr=False)
@@ -153,8 +153,8 @@ class SlabFace(Side):
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """One slab of a domain as a set of points; terms : the conditions on what it holds of the boundary, then one for
-    each face."""
+    """One slab of a domain as a set of points; terms : the conditions on its part of the boundary, then one for each
+    face."""
 
     domain: Domain
     arrangement: SlabArrangement
@@ -201,7 +201,7 @@ class Slab:
 
 
 def slabs_of(domain: Domain, arrangement: SlabArrangement, terms: Sequence[Term], continuity: Term) -> list[Slab]:
-    """All slabs of a domain with conditions on its boundary; continuity : stands for what holds on faces."""
+    """All slabs of a domain with conditions on its boundary; continuity : the term of the conditions on faces."""
     slabs = []
     samples = {id(term): _side(term).sample(SURFACE_POOL, rng=1, method="sobol") for term in terms}
     for number in range(arrangement.count):

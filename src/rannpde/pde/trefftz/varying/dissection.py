@@ -1,7 +1,7 @@
 """Least squares over cells by nested dissection: separators of cells are eliminated last, by orthogonal factorisation.
 
 Rows involve the unknowns of one or two neighbouring cells. The cells that a line crosses separate those on both sides
-of it, which are treated in the same way first (George, 1973); what a part leaves are rows over the unknowns of
+of it, which are treated in the same way first (George, 1973); elimination of a part leaves rows over the unknowns of
 separators around it. The right-hand side is carried along as one more column, so that no orthogonal factor is kept.
 """
 

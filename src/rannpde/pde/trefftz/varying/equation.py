@@ -56,7 +56,7 @@ class VaryingEquation:
         return self.term.expression.linear
 
     def at(self, state: State) -> VaryingEquation:
-        """The same equation, linearised at a state."""
+        """This equation, linearised at a state."""
         return replace(self, state=state)
 
     @property
@@ -65,7 +65,7 @@ class VaryingEquation:
 
     @cached_property
     def length(self) -> float:
-        """Of the boundary."""
+        """The length of the boundary."""
         return float(sum(segment.length for segment in self.segments))
 
     @cached_property
@@ -113,7 +113,7 @@ class VaryingEquation:
 
     @property
     def sample_points(self) -> Array:
-        """Those (M, 2) inside."""
+        """The points (M, 2) of the grid inside the domain."""
         grid, inside = self.sample_grid
         return np.asarray(grid[inside])
 
@@ -171,13 +171,13 @@ class VaryingEquation:
 
     @cached_property
     def turning(self) -> float:
-        """The factor by which turning points of a flow amplify what is missed; 1 where nothing flows."""
+        """The factor by which turning points of a flow amplify residuals; 1 where nothing flows."""
         flows = (1, 0) in self.indices or (0, 1) in self.indices
         return turning_amplification(self.problem, self.state or Zero(1)) if flows else 1.0
 
     @property
     def oscillates(self) -> bool:
-        """Whether more than a wave stands along a side, or layers are thinner than a side by as much."""
+        """Whether a side is longer than a wavelength, or than 2π times the thickness of a layer."""
         rates = np.maximum([own.max() for own in self.waves], self.layers.max(axis=1))
         return bool((rates * np.ptp(self.bounds, axis=1) > 2 * np.pi).any())
 

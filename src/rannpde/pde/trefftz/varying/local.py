@@ -1,4 +1,4 @@
-"""The solutions of an equation in a cell, among polynomials: features that know its coefficients.
+"""The solutions of an equation in a cell, among polynomials: features that depend on its coefficients.
 
 The operator maps polynomials of degree p to functions whose projection on polynomials of degree p - 2 is computed by
 Gauss' rule. The kernel of that map has 2p + 1 dimensions, as many as there are harmonic polynomials of degree p, and
@@ -39,7 +39,7 @@ class LocalSolutions:
         return self.columns[:, 1:]
 
     def coefficients(self, weights: Array) -> Array:
-        """Those (N,) of the function with weights (m,)."""
+        """The coefficients (N,) of the function with weights (m,)."""
         return np.asarray(self.homogeneous @ weights + self.columns[:, 0])
 
     def response(self, tested: Array) -> Array:
@@ -90,7 +90,7 @@ class LocalOperator:
         return LocalSolutions(columns, size, factors)
 
     def residual(self, cell: int, coefficients: Array) -> Array:
-        """The projection (T,) of what the polynomial with coefficients (N,) in a cell leaves of the equation."""
+        """The projection (T,) of the residual of the polynomial with coefficients (N,) in a cell."""
         square, halves, term = self.square, self.mesh.halves[cell], self.equation.term
         points = self.mesh.middles[cell] + halves * square.points
         jets = {
@@ -101,7 +101,7 @@ class LocalOperator:
         return np.asarray(square.tests @ np.broadcast_to(np.asarray(value, dtype=float), (len(points),)))
 
     def defect(self, cell: int, coefficients: Array) -> tuple[float, float]:
-        """The root mean square of what is left of the equation, and of the sum of sizes of its terms, between nodes."""
+        """The root mean squares of the residual of the equation and of the sum of sizes of its terms, between nodes."""
         square, halves = self.square, self.mesh.halves[cell]
         nodes = square.rule[0]
         between = 0.5 * (nodes[1:] + nodes[:-1])

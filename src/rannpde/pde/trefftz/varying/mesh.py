@@ -153,7 +153,7 @@ def first_mesh(equation: VaryingEquation, tol: float) -> tuple[BoxMesh, int]:
 
     The degrees are those for which functions that a cell does not resolve have died out beyond it.
     """
-    fine = min(tol, SAME_SOLUTION)  # with less, the phase of a wave is lost
+    fine = min(tol, SAME_SOLUTION)  # with a larger one, the phase of a wave is lost
     plans = {d: _lines(equation, d, fine) for d in CELL_DEGREES if growth_resolved(d, fine) > -log(fine)}
     degree = min(plans, key=lambda one: flops(one, *map(len, plans[one])))
     lines = plans[degree]
@@ -193,7 +193,7 @@ def _wave_cells(equation: VaryingEquation, degree: int, tol: float) -> list[Arra
     """Lines along each axis between which waves have the phase that polynomials of a degree resolve.
 
     A wave in the direction of a diagonal has √2 times the phase of one along an axis over the same square. At least
-    half a wave stands along each side of the domain. What is missed of a phase adds up along all waves of a side.
+    half a wave stands along each side of the domain. Errors of the phase add up along all waves of a side.
     """
     lengths = np.ptp(equation.bounds, axis=1)
     rates = [np.maximum(own, np.pi / length) for own, length in zip(equation.waves, lengths, strict=True)]
@@ -231,13 +231,13 @@ def _with_ends(line: Array, equation: VaryingEquation, axis: int) -> Array:
     near = 1e-9 * (line[-1] - line[0])
     ends = np.unique([segment.points(np.array([0.0, 1.0]))[:, axis] for segment in equation.segments])
     ends = ends[np.diff(ends, prepend=-np.inf) > near]
-    apart = np.abs(line[:, None] - ends).min(axis=1) > near
-    return np.sort(np.concatenate([line[apart], ends]))
+    distinct = np.abs(line[:, None] - ends).min(axis=1) > near
+    return np.sort(np.concatenate([line[distinct], ends]))
 
 
 def _graded(mesh: BoxMesh, equation: VaryingEquation, tol: float) -> BoxMesh:
-    """Cells that touch a point where solutions are like r^λ are halved until what their error changes elsewhere, which
-    is like the square of r^λ there, is below ``tol``."""
+    """Cells that touch a point where solutions are like r^λ are halved until the effect of their error elsewhere,
+    which is like the square of r^λ there, is below ``tol``."""
     whole = float(np.ptp(equation.bounds, axis=1).max())
     for point, exponent in equation.singular:
         while True:

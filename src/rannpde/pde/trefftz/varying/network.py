@@ -1,4 +1,4 @@
-"""What comes back where coefficients vary: a polynomial in every cell."""
+"""The solution where coefficients vary: a polynomial in every cell."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class VaryingNetwork:
         return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Several at once, each (M, 1)."""
+        """Several derivatives at once, each (M, 1)."""
         totals = {index: np.zeros((len(points), 1)) for index in indices}
         homes = self.mesh.locate(points)
         unit = self.mesh.scaled(points, homes)

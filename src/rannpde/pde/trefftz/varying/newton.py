@@ -38,7 +38,7 @@ class NoNewtonSolution(Exception):
 
 @dataclass(frozen=True, eq=False)
 class VaryingNewton:
-    """Newton's method on one mesh, until what is left of its steps is below a share of ``tol``."""
+    """Newton's method on one mesh, until the remaining step is below a share of ``tol``."""
 
     equation: VaryingEquation
     mesh: BoxMesh
@@ -76,9 +76,9 @@ class VaryingNewton:
     def _damped(self, tangent: FactorisedSystem, here: Array, step: Array) -> tuple[float, Array]:
         """The share of a step that is taken, and the step (C, N) of the simplified method after it.
 
-        A step within rounding is taken whole: nothing can be told from the next one. From a state far away, where what
-        bends the equation is not felt yet, the first step may be longer than the solution by orders of magnitude: what
-        limits the share from below is rounding alone.
+        A step within rounding is taken whole: the next one shows nothing. From a state far away, where the non-linear
+        terms are still small, the first step may be longer than the solution by orders of magnitude: rounding is the
+        only lower limit of the share.
         """
         size, length = self.size(step), 1.0
         rounding = size <= ROOT_ROUNDED * self.size(here + step)
@@ -96,9 +96,9 @@ class VaryingNewton:
     def _simplified(
         self, tangent: FactorisedSystem, here: Array, step: Array, following: Array
     ) -> tuple[Array, float | None]:
-        """Steps with one tangent as long as they shrink: where they lead to, and what is left of them.
+        """Steps with one tangent as long as they shrink: the state that they reach, and the size of the remaining step.
 
-        Nothing is known of that (None) where another tangent is needed.
+        The size is None where another tangent is needed.
         """
         whole, first = self.size(here) or 1.0, self.size(step)
         before, size = first, self.size(following)
@@ -128,7 +128,7 @@ def pilot_solution(newton: VaryingNewton, start: State) -> VaryingState:
         state = VaryingNetwork(flow.mesh, flow.degree, here)
         now = equation.at(state).slowed
         aim = VaryingSystem(now, flow.mesh, flow.degree, here).factorised().solution()
-        # over the time of the first step: one that is short because more grows tells nothing
+        # relative to the time of the first step: a shorter step changes less wherever it is
         change, here = max(now.shift / slowed.shift, 1.0) * flow.size(aim - here) / (flow.size(aim) or 1.0), aim
         if not change <= before:  # it leads away from what seemed to be a solution, as beyond a fold
             break

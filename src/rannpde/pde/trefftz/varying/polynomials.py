@@ -78,7 +78,7 @@ class SquarePolynomials:
         return np.asarray(values)
 
     def on_segment(self, low: float, high: float, count: int, order: int) -> Array:
-        """The same (count, degree + 1) at Gauss' nodes of a segment of [-1, 1]; most faces have one of a few.
+        """∂^order of all P_i (count, degree + 1) at Gauss' nodes of a segment of [-1, 1]; most faces have one of a few.
 
         Ends have 14 digits: what is beyond is rounding.
         """
@@ -123,7 +123,7 @@ class SquarePolynomials:
 
     @cached_property
     def tests(self) -> Array:
-        """What projects values at the nodes (M,) on the polynomials of two degrees less, (T, M)."""
+        """The matrix (T, M) that projects values at the nodes (M,) on the polynomials of two degrees less."""
         low = np.add(*self.powers) <= self.degree - 2
         return np.ascontiguousarray((self.table((0, 0))[:, low] * self.weights[:, None]).T)
 

@@ -34,7 +34,7 @@ class VaryingResolution:
 
 @dataclass(eq=False)
 class VaryingDiscretisation:
-    """What the adaptive loop drives."""
+    """The discretisation of the adaptive loop."""
 
     equation: VaryingEquation
     tol: float
@@ -43,7 +43,7 @@ class VaryingDiscretisation:
     before: VaryingState | None = None
     latest: float = np.inf
     rate: float = 0.0
-    """By which the logarithm of what is missed fell with each degree."""
+    """The decrease of the logarithm of the residuals with each degree."""
 
     def first(self) -> VaryingResolution:
         """A degree that is too low by two, of either parity, so that the next one is enough and has an estimate.
@@ -76,7 +76,7 @@ class VaryingDiscretisation:
     def estimate(self, before: VaryingState | None, now: VaryingState) -> float:
         """ESTIMATE: the difference of two solutions, or more where errors fall slowly.
 
-        Where errors fall by the factor ρ from one solution to the next, as what they miss does, the later one has the
+        Where errors fall by the factor ρ from one solution to the next, as residuals do, the later one has the
         error ρ/(1 - ρ) times their difference. It is not taken to be below the difference itself: near a resonance the
         error of the earlier solution may be small by chance.
         """
@@ -97,12 +97,12 @@ class VaryingDiscretisation:
         self.latest = max(self.latest, EPS * (now.network.degree + now.stability))
         if self.equation.linear or self.latest <= self.tol:
             turning = (self.equation if self.equation.linear else self.equation.at(now.network)).turning
-            if turning > 1:  # two solutions may agree on what next to nothing determines
+            if turning > 1:  # two solutions may agree although hardly anything determines them
                 self.latest = max(self.latest, turning * max(now.missed / now.scale, EPS))
         return self.latest
 
     def indicators(self, now: VaryingState) -> Array:
-        """Squared, of all cells."""
+        """The squared indicators of all cells."""
         return now.indicators
 
     def refine(self, resolution: VaryingResolution, now: VaryingState, marked: Array) -> VaryingResolution | None:
@@ -126,7 +126,7 @@ class VaryingDiscretisation:
 
 
 def _compared(mesh: BoxMesh, degree: int) -> tuple[Array, Array]:
-    """Gauss points (M, 2) of all cells, as many as tell sizes, and the roots (M, 1) of their shares of the area."""
+    """Gauss points (M, 2) of all cells, enough to measure sizes, and the roots (M, 1) of their shares of the area."""
     nodes, weights = unit_gauss(ceil(degree / 4))
     unit = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
     points = mesh.middles[:, None] + mesh.halves[:, None] * unit
@@ -143,7 +143,7 @@ def _rough_axes(matrix: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class VaryingSolver:
-    """The loop for one problem; ``made`` : what is to be made of a result, which is kept after every iteration."""
+    """The loop for one problem; ``made`` : a function of the result, whose value is kept after every iteration."""
 
     equation: VaryingEquation
     tol: float
@@ -152,7 +152,7 @@ class VaryingSolver:
     record: AdaptiveRecord[VaryingState, TrefftzIteration] = field(default_factory=AdaptiveRecord)
 
     def run(self) -> TrefftzResult:
-        """Until two solutions agree to the tolerance, or nothing helps any more."""
+        """Iterate until two solutions agree to the tolerance, or no refinement helps any more."""
         discretisation = VaryingDiscretisation(self.equation, self.tol, self.equation.state or Zero(1))
         self.monitor.keep(lambda status, detail: self._kept(status, detail))
         loop = AdaptiveLoop()
@@ -171,8 +171,8 @@ class VaryingSolver:
         chosen = record.estimates.index(record.best_estimate) if np.isfinite(record.best_estimate) else -1
         if status is Status.UNDETERMINED:
             detail = (
-                f"a unit of boundary error may be {best.stability:.1e} inside: the problem is at a resonance, or its "
-                "conditions leave something free"
+                f"an error of 1 on the boundary may be {best.stability:.1e} inside: the problem is at a resonance, "
+                "or its conditions do not determine the solution"
             )
         elif status is Status.CONVERGED:
             detail = "two solutions of different degrees agree to the tolerance"

@@ -1,4 +1,4 @@
-"""The rows of a mesh: continuity across faces and conditions on the boundary, and what a solve leaves of them."""
+"""The rows of a mesh: continuity across faces and conditions on the boundary, and the residuals of a solve."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from rannpde.pde.trefftz.varying.polynomials import square_polynomials, unit_gau
 
 @dataclass(frozen=True, eq=False)
 class VaryingState:
-    """One solve: the function, what it misses, and how stable the problem is.
+    """One solve: the function, its residuals, and how stable the problem is.
 
-    scale : root mean square of the function; missed : of jumps and conditions; residual : largest of a cell, relative
-    indicators (C,) : squared, of the error of each cell; rows : their number
-    stability : what a unit of what is missed may be inside
-    algebra : what is left of the steps of Newton's method, relative; steps : factorisations that it took
+    scale : root mean square of the function; missed : error of jumps and conditions
+    residual : that of the equation, relative to its terms, in the worst cell
+    indicators (C,) : squared, of the error of each cell; rows : number of rows
+    stability : bound of the error inside for a unit residual
+    algebra : relative size of the remaining step of Newton's method; steps : factorisations that it took
     """
 
     network: VaryingNetwork
@@ -82,7 +83,7 @@ class VaryingSystem:
         return self._continuity(face, local) if min(face.cells) >= 0 else self._condition(face, local)
 
     def face_rhs(self, face: BoxSegment, coefficients: Array) -> Array:
-        """Minus what polynomials with coefficients (C, N) miss on a face, as the rows of the face are weighted."""
+        """Minus the residual of polynomials with coefficients (C, N) on a face, weighted like the rows of the face."""
         if min(face.cells) < 0:
             cell = max(face.cells)
             term, condition = self._condition_points(face)
@@ -107,7 +108,7 @@ class VaryingSystem:
     def _traces(
         self, face: BoxSegment, cell: int, nodes: int, indices: Sequence[MultiIndex], coefficients: Array
     ) -> dict[MultiIndex, Array]:
-        """∂^index (K, …) of polynomials with coefficients (N, …) in a cell at so many Gauss nodes K of a face."""
+        """∂^index (K, …) of polynomials with coefficients (N, …) in a cell at ``nodes`` Gauss nodes K of a face."""
         square, halves, axis = square_polynomials(self.degree), self.mesh.halves[cell], face.axis
         end = 1 if face.cells[0] == cell else -1
         low, high = (float((one - self.mesh.middles[cell, 1 - axis]) / halves[1 - axis]) for one in face.ends)
@@ -184,10 +185,10 @@ class FactorisedSystem:
     def solution(self) -> Array:
         """Coefficients (C, N) of the minimiser."""
         unknowns = self.factors.solved()
-        left = [one.rhs - one.applied(unknowns) for one in self.rows]
-        unknowns = unknowns + self.factors.corrected(self._products(left))
+        residuals = [one.rhs - one.applied(unknowns) for one in self.rows]
+        unknowns = unknowns + self.factors.corrected(self._products(residuals))
         if not np.isfinite(unknowns).all():
-            raise np.linalg.LinAlgError("the conditions leave something free")
+            raise np.linalg.LinAlgError("the conditions do not determine the solution")
         return np.array([one.coefficients(c) for one, c in zip(self.local, unknowns, strict=True)])
 
     def correction(self, coefficients: Array) -> Array:
@@ -203,7 +204,7 @@ class FactorisedSystem:
         return np.asarray(steps) + np.array(homogeneous)
 
     def judged(self, coefficients: Array) -> VaryingState:
-        """What the function with coefficients (C, N) misses."""
+        """The residuals and indicators of the function with coefficients (C, N)."""
         system, mesh = self.system, self.system.mesh
         network = VaryingNetwork(mesh, system.degree, coefficients)
         operator = self.operator
@@ -228,10 +229,10 @@ class FactorisedSystem:
             1 / max(smallest, 1e-300), sum(len(one.rhs) for one in self.rows),
         )  # fmt: skip
 
-    def _products(self, left: Sequence[Array]) -> Array:
+    def _products(self, residuals: Sequence[Array]) -> Array:
         """The adjoint of all rows applied to residuals: (C, m)."""
         total = np.zeros((self.factors.count, self.factors.width))
-        for one, error in zip(self.rows, left, strict=True):
+        for one, error in zip(self.rows, residuals, strict=True):
             total[list(one.cells)] += (one.matrix.T @ error).reshape(len(one.cells), -1)
         return total
 
