@@ -152,8 +152,7 @@ class FlowCells:
             return part.points[None], part.weights[None], self._part_table(cell)
         grid, shares = self.layer.grid
         half = self.mesh.halfwidths[cells]
-        points = self.mesh.boxes[cells].mean(axis=2)[:, None] + half[:, None] * grid
-        return points, half.prod(axis=1)[:, None] * shares, self._reference
+        return self.mesh.mapped(cells, grid), half.prod(axis=1)[:, None] * shares, self._reference
 
     def _components(self) -> None:
         """Tangential and normal velocities, tangential tractions over ν, and n·∂_n u of all pairs, each (P, q, k)."""

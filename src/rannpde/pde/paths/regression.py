@@ -40,9 +40,9 @@ class PathsModel:
     walls: PathWalls = NO_WALLS
 
 
-def source_values(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> Array:
-    """The source f (M,) at points, values and gradients."""
-    known = form.known(s, point) | {"field": value[:, None], "gradient": gradient}
+def source_values(form: Parabolic, s: float, point: Array, value: Array, gradient: Array | None = None) -> Array:
+    """The source f (M,) at points, values and gradients, None where it depends on none."""
+    known = form.known(s, point) | {"field": value[:, None]} | ({} if gradient is None else {"gradient": gradient})
     return np.broadcast_to(evaluate_vector(form.source, known), (len(point), 1))[:, 0]
 
 

@@ -23,11 +23,17 @@ from rannpde.pde.paths.inner import InnerCoordinate
 from rannpde.pde.paths.layer import LayerAlongPaths, LayerLaw
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.processes import PathProcess
-from rannpde.pde.paths.regression import TrainingPaths, data_gradients, data_values, noise_to_come, spread_of
+from rannpde.pde.paths.regression import (
+    TrainingPaths,
+    data_gradients,
+    data_values,
+    noise_to_come,
+    source_values,
+    spread_of,
+)
 from rannpde.pde.paths.ridge import fit_columns
 from rannpde.pde.paths.statistics import SampleMoments, pairs
 from rannpde.pde.problem.parabolic import Parabolic
-from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.rounding import COMPUTED
 
 
@@ -73,7 +79,7 @@ def check_stopping(form: Parabolic) -> None:
     if form.source.has("gradient"):
         reject("the equation with an obstacle", "one with grad(u) in a nonlinear term", "linear in u",
                "optimal stopping is solved for u_t + L u + c*u + k = 0")  # fmt: skip
-    values = [_source(form, 0.5 * form.length, points, np.full(4, float(u))) for u in (0, 1, 2, -3)]
+    values = [source_values(form, 0.5 * form.length, points, np.full(4, float(u))) for u in (0, 1, 2, -3)]
     curved = max(
         np.abs(values[2] - 2 * values[1] + values[0]).max(), np.abs(values[3] - 4 * values[0] + 3 * values[1]).max()
     )
@@ -81,15 +87,10 @@ def check_stopping(form: Parabolic) -> None:
         reject("the equation with an obstacle", "nonlinear in u", "linear in u", "write u_t + L u + c*u + k = 0")
 
 
-def _source(form: Parabolic, s: float, point: Array, value: Array) -> Array:
-    known = form.known(s, point) | {"field": value[:, None]}
-    return np.broadcast_to(evaluate_vector(form.source, known), (len(point), 1))[:, 0]
-
-
 def _rates(form: Parabolic, s: float, point: Array) -> tuple[Array, Array]:
     """The rates c and k (M,) of the source."""
-    constant = _source(form, s, point, np.zeros(len(point)))
-    return _source(form, s, point, np.ones(len(point))) - constant, constant
+    constant = source_values(form, s, point, np.zeros(len(point)))
+    return source_values(form, s, point, np.ones(len(point))) - constant, constant
 
 
 def payoff(form: Parabolic, s: float, point: Array) -> Array:

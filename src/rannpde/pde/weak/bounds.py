@@ -186,7 +186,7 @@ class _Pattern:
         half = local.mesh.halfwidths[self.cells]
         hx, hy = half[:, 0, None, None], half[:, 1, None, None]
         grid = np.stack([one.ravel() for one in np.meshgrid(x.nodes, y.nodes, indexing="ij")], axis=1)
-        points = (local.mesh.boxes[self.cells].mean(axis=2)[:, None] + half[:, None] * grid).reshape(-1, 2)
+        points = local.mesh.mapped(self.cells, grid).reshape(-1, 2)
         shape = (len(self.cells), len(x.nodes), len(y.nodes))
         coefficients = local.form.at(points)
         diffusion = coefficients.diffusion[:, 0, 0].reshape(*shape, 2, 2)

@@ -39,9 +39,9 @@ class WeightedFunctions(Protocol):
 def volume_points(local: CellsWithFunctions) -> tuple[Array, Array, Array]:
     """Points (M, d) of all cells with weights (M,), and the cells (M,) they lie in."""
     mesh, (grid, shares) = local.mesh, local.layer.grid
-    whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+    whole = mesh.whole
     half = mesh.halfwidths[whole]
-    points = mesh.boxes[whole].mean(axis=2)[:, None] + half[:, None] * grid
+    points = mesh.mapped(whole, grid)
     weights = half.prod(axis=1)[:, None] * shares
     parts = list(mesh.parts.items())
     return (
@@ -61,9 +61,9 @@ def sampled(
     """
     mesh, layer = local.mesh, local.layer
     grid, shares = gauss_cube(layer.degree // 2 + 3, layer.dim)
-    whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+    whole = mesh.whole
     half = mesh.halfwidths
-    points = [(mesh.boxes[whole].mean(axis=2)[:, None] + half[whole][:, None] * grid).reshape(-1, layer.dim)]
+    points = [mesh.mapped(whole, grid).reshape(-1, layer.dim)]
     weights, owners = [(half[whole].prod(axis=1)[:, None] * shares).ravel()], [np.repeat(whole, len(grid))]
     table = layer.derivative_tables(grid, indices)
     factors = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in indices])  # (I, C)

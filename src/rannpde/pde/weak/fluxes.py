@@ -18,6 +18,7 @@ from rannpde.pde.weak.assembly import HybridSolution
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.quasilinear_form import linearised_condition
 from rannpde.rounding import COMPUTED
 
 SideFluxes = Mapping[str, tuple[tuple[float, ...], float]]
@@ -95,13 +96,9 @@ def as_flux(
 
 def _combination(form: WeakForm, expression: Expression, points: Array, normals: Array) -> Array | None:
     """c (K,) of an expression, which is the same at all points (M, d); None where it is no such flux."""
-    words, fields = form.problem.vocabulary, form.system.fields
-    known = words.at(points, normals)
-    zero = {jet: np.zeros(len(points)) for jet in expression.jets}
-    constant, partials = expression.linearised(known, zero)
-    wanted = np.zeros((len(points), form.fields, points.shape[1]))
-    for jet, partial in zip(expression.jets, partials, strict=True):
-        wanted[:, fields.index(jet.field), jet.index.index(1)] += partial
+    known, zero = form.problem.vocabulary.at(points, normals), {jet: np.zeros(len(points)) for jet in expression.jets}
+    constant, _, wanted = linearised_condition(expression, form.system.fields, known, zero, points.shape)
+    assert wanted is not None
     rows = np.einsum("mi,mkfij->kmfj", normals, form.at(points).diffusion).reshape(form.fields, -1)
     coefficients = np.linalg.lstsq(rows.T, wanted.ravel(), rcond=None)[0]
     left = float(np.abs(coefficients @ rows - wanted.ravel()).max())

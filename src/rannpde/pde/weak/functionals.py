@@ -104,7 +104,10 @@ class WeightableOutput:
         if self.region.sided:
             return self._on_sides(local, weights, load)
         if self.region.regions and self.region.regions[0] is local.form.problem.domain:
-            parts = [self._integrated(one, weights, load) for one in volume_samples(local)]
+            parts = [
+                self._integrated(one, weights, load)
+                for one in volume_samples(local.functions, np.arange(local.mesh.count))
+            ]
             value = self._factor * sum(parts)
             return LinearisedOutput(value, self._rounding * abs(value), self._factor * load, *zero)
         return self._inside(local, weights, network, load)
@@ -112,7 +115,7 @@ class WeightableOutput:
     def _integrated(self, samples: CellSamples, weights: Array, load: Array) -> float:
         """∫ q over samples, whose derivative is added to the load."""
         value, density = self._linear_parts(samples, samples.jets(weights))
-        samples.add_load(load, density)
+        np.add.at(load, samples.cells, samples.tested(density))
         return float((samples.weights * value).sum())
 
     def _linear_parts(self, samples: CellSamples, jets: Array) -> tuple[Array, Array]:
@@ -156,7 +159,7 @@ class WeightableOutput:
         for anchor, (one, field, slot, _) in zip(anchors, evaluations, strict=True):
             density = np.zeros((1, 1, local.fields, 1 + local.layer.dim))
             density[0, 0, field, slot] = slopes[anchor.name]
-            one.add_load(load, density)
+            np.add.at(load, one.cells, one.tested(density))
         size = sum(abs(slopes[anchor.name] * value) for anchor, (*_, value) in zip(anchors, evaluations, strict=True))
         return float(np.ravel(total)[0]), size
 
@@ -200,7 +203,7 @@ class WeightableOutput:
             density[..., 0] -= pulled + free
             density[..., 1:] = np.einsum("pqk,pqkfj->pqfj", reaction, flux)
             given[chosen], natural[chosen] = -reaction, natural[chosen] - free
-        samples.add_load(load, density)
+        np.add.at(load, samples.cells, samples.tested(density))
         total = self._factor * float((samples.weights * value).sum())
         size = self._factor * float((samples.weights * np.abs(value)).sum())
         return LinearisedOutput(

@@ -116,6 +116,15 @@ class WeakMesh:
         """(C, d)."""
         return np.asarray(0.5 * (self.boxes[:, :, 1] - self.boxes[:, :, 0]))
 
+    @cached_property
+    def whole(self) -> Array:
+        """Cells that are whole boxes."""
+        return np.array([cell for cell in range(self.count) if cell not in self.parts], dtype=int)
+
+    def mapped(self, cells: Array, grid: Array) -> Array:
+        """Points (P, Q, d) of [-1, 1]^d in the boxes of cells (P,)."""
+        return np.asarray(self.boxes[cells].mean(axis=2)[:, None] + self.halfwidths[cells][:, None] * grid)
+
     def scaled(self, cells: Array, points: Array) -> Array:
         """Points (P, q, d) of cells (P,) in their own [-1, 1]^d."""
         middle = self.boxes[cells].mean(axis=2)[:, None]

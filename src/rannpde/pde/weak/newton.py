@@ -128,10 +128,6 @@ class StartForm:
     form: NewtonForm
 
     @property
-    def fields(self) -> int:
-        return self.form.fields
-
-    @property
     def kinked(self) -> bool:
         return self.form.kinked
 
@@ -140,7 +136,7 @@ class StartForm:
 
     def linearised(self, points: Array, values: Array, slopes: Array) -> Linearisation:
         """-f at rest and A∇u, with A at a generic state."""
-        state = generic_state(1, self.fields, points.shape[1])
+        state = generic_state(1, *slopes.shape[1:])
         nominal = [np.broadcast_to(one, (len(points), *one.shape[1:])) for one in state]
         usual = self.form.linearised(points, *nominal)
         tangent = np.zeros_like(usual.tangent)

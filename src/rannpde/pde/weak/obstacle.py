@@ -43,10 +43,6 @@ class ReactionForm:
     penalties: Array
 
     @property
-    def fields(self) -> int:
-        return self.form.fields
-
-    @property
     def kinked(self) -> bool:
         return self.form.kinked
 
@@ -79,7 +75,7 @@ class ReactionForm:
 
     def reactions(self, points: Array, values: Array) -> Array:
         """λ (M, F) at points (M, d) and fields (M, F)."""
-        reactions = np.zeros((len(points), self.fields))
+        reactions = np.zeros_like(values)
         for one in self.form.problem.inequalities:
             f = self.form.system.fields.index(one.field)
             reactions[:, f] += self.reaction(one, points, values[:, f])

@@ -102,9 +102,6 @@ class LinearisedForm(Protocol):
     """What residuals and tangents on cells are computed from."""
 
     @property
-    def fields(self) -> int: ...
-
-    @property
     def kinked(self) -> bool: ...
 
     def linearised(self, points: Array, values: Array, slopes: Array) -> Linearisation:

@@ -133,11 +133,11 @@ class SemiDiscreteForm:
         """Weights (C, n) of the functions nearest to values (M, F) of points (M, d) in L², and squared distances."""
         coefficients = np.zeros((self.mesh.count, self.fields, self.size))
         missed = np.zeros(self.mesh.count)
-        whole = self._whole_cells
+        whole = self.mesh.whole
         if len(whole):  # they share their functions: one problem of least squares with many right-hand sides
             (grid, shares), table = self.layer.grid, self.layer.reference[0]
             half = self.mesh.halfwidths[whole]
-            points = self.mesh.boxes[whole].mean(axis=2)[:, None] + half[:, None] * grid
+            points = self.mesh.mapped(whole, grid)
             given = values(points.reshape(-1, points.shape[2])).reshape(len(whole), len(grid), self.fields)
             root = np.sqrt(shares)[:, None]
             wanted = (root * given).transpose(1, 0, 2).reshape(len(grid), -1)
@@ -158,11 +158,6 @@ class SemiDiscreteForm:
         return coefficients.reshape(self.mesh.count, -1), missed
 
     @cached_property
-    def _whole_cells(self) -> Array:
-        """Cells that are whole boxes."""
-        return np.array([cell for cell in range(self.mesh.count) if cell not in self.mesh.parts], dtype=int)
-
-    @cached_property
     def _whole_root(self) -> Array:
         """R (k, k) with ∫ u² = |u R|² on [-1, 1]^d."""
         values, shares = self.layer.reference[0], self.layer.grid[1]
@@ -181,7 +176,7 @@ class SemiDiscreteForm:
     def norms(self, vectors: Array) -> Array:
         """L² norms (V, F) of the fields of vectors (V, C, n)."""
         shaped = vectors.reshape(len(vectors), self.mesh.count, self.fields, self.size)
-        whole, cut = self._whole_cells, list(self.mesh.parts)
+        whole, cut = self.mesh.whole, list(self.mesh.parts)
         volume = self.mesh.halfwidths[whole].prod(axis=1)
         total = np.einsum("vcfk,c->vf", (shaped[:, whole] @ self._whole_root) ** 2, volume)
         if cut:

@@ -22,7 +22,7 @@ from rannpde.pde.statement.quasilinear import Linearisation
 from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
 from rannpde.pde.weak.local import CellBatch, LocalMatrices, flat_blocks
 from rannpde.pde.weak.quasilinear_form import LinearisedForm
-from rannpde.pde.weak.volume_groups import volume_groups
+from rannpde.pde.weak.samples import volume_samples
 
 PENALTY_FLOOR = 1e-3
 """Penalty where the diffusion vanishes at a point of a face, over that of its mean over the cell."""
@@ -71,10 +71,11 @@ class TangentSystem:
         (grid, shares), values = layer.grid, layer.reference[0]
         root = np.sqrt(shares)[:, None]
         inverse = np.linalg.pinv(root * values, rcond=1e-12) * root[:, 0]
-        whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
-        points = mesh.boxes[whole].mean(axis=2)[:, None] + mesh.halfwidths[whole][:, None] * grid
+        whole = mesh.whole
         if len(whole):
-            known = function(points.reshape(-1, grid.shape[1])).reshape(len(whole), len(grid), self.fields)
+            known = function(mesh.mapped(whole, grid).reshape(-1, grid.shape[1])).reshape(
+                len(whole), len(grid), self.fields
+            )
             state.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
         for cell, part in mesh.parts.items():
             root = np.sqrt(part.weights)[:, None]
@@ -104,12 +105,15 @@ class TangentSystem:
         count = len(batch.cells)
         residual, means = np.zeros((count, fields, k)), np.zeros(count)
         matrix = np.zeros((count, fields, k, fields, k)) if tangent else np.zeros(0)
-        for group in volume_groups(self.local.functions, batch.cells):
-            rows, weights = group.rows, group.weights
-            (b, q), jets, dim = weights.shape, group.table.shape[1], group.points.shape[2]
-            values, slopes = group.sampled(state.weights[batch.cells[rows]])
-            here = self._at(group.points.reshape(-1, dim), values, slopes)
-            residual[rows] = group.tested(here.terms.reshape(b, q, fields, jets))
+        numbers = np.empty(self.mesh.count, dtype=int)
+        numbers[batch.cells] = np.arange(count)
+        for samples in volume_samples(self.local.functions, batch.cells):
+            rows, weights = numbers[samples.cells], samples.weights
+            known = samples.jets(state.weights)
+            b, q, _, jets = known.shape
+            flat, dim = known.reshape(b * q, fields, jets), jets - 1
+            here = self._at(samples.points.reshape(-1, dim), flat[..., 0], flat[..., 1:])
+            residual[rows] = samples.tested(here.terms.reshape(known.shape))
             own = np.einsum("mkkii->m", here.diffusion).reshape(b, q)
             means[rows] = (own * weights).sum(axis=1) / weights.sum(axis=1) / (dim * fields)
             if not tangent:
@@ -117,7 +121,7 @@ class TangentSystem:
             flow = here.tangent.reshape(b, q, fields, fields, jets, jets)
             for p in range(fields):
                 for f in range(fields):
-                    matrix[rows, p, :, f, :] = group.tangent(flow[:, :, p, f])
+                    matrix[rows, p, :, f, :] = samples.tangent(flow[:, :, p, f])
         return residual, matrix, means
 
     def _at(self, points: Array, values: Array, slopes: Array) -> Linearisation:

@@ -43,8 +43,7 @@ class VolumeIntegrals:
         """In cells (B,), from one evaluation."""
         parts = self.mesh.parts
         cut = np.array([int(cell) in parts for cell in cells], dtype=bool)
-        half = self.mesh.halfwidths[cells[~cut]]
-        grid = self.mesh.boxes[cells[~cut]].mean(axis=2)[:, None] + half[:, None] * self.layer.grid[0]
+        grid = self.mesh.mapped(cells[~cut], self.layer.grid[0])
         own = [parts[int(cell)].points for cell in cells[cut]]
         given = self.form.at(np.concatenate([grid.reshape(-1, self.layer.dim), *own]))
         split = grid.shape[0] * grid.shape[1]
