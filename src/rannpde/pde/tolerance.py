@@ -22,8 +22,8 @@ that up to four of them stay below an eighth of the tolerance. Space has more th
 DOERFLER_SHARE = 1 - MUCH_SMALLER
 """Share θ of the squared indicators that marked cells hold (Dörfler): the others hold much less. Degrees are high here,
 and a cell that is split leaves next to nothing; methods of low order need smaller shares for meshes of optimal order.
-One value for all methods: in weak form 0.8 takes more iterations, and 0.99 up to twice as many unknowns (it stalled at
-a free boundary); least squares on cells take the same time with 0.99."""
+Least squares on cells take the same time with 0.8 to 0.99; with 0.8 one of three draws at corners of an inclusion did
+not converge."""
 GAIN = 0.8
 """Refinement that does not lower an error to this share of it does not help any more: the one number of all stopping
 rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
