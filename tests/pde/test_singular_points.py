@@ -129,6 +129,21 @@ def test_a_solution_that_rounding_decides_is_undetermined(tol):
     assert np.linalg.norm(solution(points) - exact) <= max(tol, 10 * solution.estimate) * np.linalg.norm(exact)
 
 
+@pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
+def test_iterations_that_agree_beyond_a_rest_are_undetermined(tol):
+    """u'' = c |u|^p arrives at rest in finite time, and rounding of its speed decides when it leaves: at a tolerance of
+    1e-2 the integrations come too coarsely by the equilibrium to see it."""
+    p, c, first = 0.437, 0.375, 2.49
+    speed = float(np.sqrt(2 * c / (1 + p) * first ** (1 + p)))
+    equations = ["u_t = v", f"v_t = {c}*sign(u)*abs(u)**{p}"]
+    start = {"place": rp.On("t=0", f"u = {first}"), "speed": rp.On("t=0", f"v = {-speed!r}")}
+    for end, determined in ((10.17, False), (5.0, True)):
+        solution = rp.solve(rp.Problem(equations, rp.Interval(0, end, name="t"), start), tol=tol)
+        assert solution.converged == determined
+        assert (solution.status is Status.UNDETERMINED) != determined
+
+
 def lorenz(end: float) -> rp.Problem:
     """A chaotic system, whose perturbations grow like exp(0.9 t)."""
     equations = ["x_t = 10*(y - x)", "y_t = x*(28 - z) - y", "z_t = x*y - 8*z/3"]

@@ -52,7 +52,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
-from rannpde.pde.tolerance import COMPARABLE, ILL_POSED_RATIO, SAME_SOLUTION
+from rannpde.pde.tolerance import COMPARABLE, ILL_POSED_RATIO, MUCH_SMALLER, SAME_SOLUTION
 
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
@@ -280,6 +280,8 @@ class CellsLoop:
         left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
         if self.integration is not None:
             self.undetermined = self.integration.several or self.undetermined
+            if self.undetermined is None and MUCH_SMALLER * self.stability > 1:  # elsewhere perturbations do not grow
+                self.undetermined = self.integration.departure
             left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
         return left
 
