@@ -32,3 +32,11 @@ def test_functions_of_a_part_are_orthonormal_by_as_few_decompositions_as_they_ne
     assert len(counted) == decompositions
     jets = (tables * np.sqrt(weights / weights.sum())[:, None, None]).reshape(-1, tables.shape[2]) @ own
     assert np.abs(jets.T @ jets - np.eye(jets.shape[1])).max() < 1e-3
+
+
+def test_the_trace_constant_of_a_cell_that_a_quadrature_misses_is_zero():
+    layer = HiddenLayer.sample(3, 3, WeakSettings(), np.random.default_rng(0))
+    inside, weights = np.ones((4, 2)), np.ones(4)
+    assert layer.trace_constant(inside, weights, np.ones((3, 2)), np.ones(3)) > 0
+    assert layer.trace_constant(inside, weights, np.empty((0, 2)), np.empty(0)) == 0
+    assert layer.trace_constant(0 * inside, weights, np.ones((3, 2)), np.ones(3)) == 0

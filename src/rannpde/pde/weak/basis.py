@@ -313,7 +313,7 @@ class HiddenLayer:
         return max(_largest_square(one) for one in beside)
 
     def trace_constant(self, inside: Array, volume: Array, border: Array, lengths: Array) -> float:
-        """The largest ∫_border g² / ∫_cell g² over the span of functions g.
+        """The largest ∫_border g² / ∫_cell g² over the span of functions g; 0 for a cell that a quadrature misses.
 
         inside (Q, n) : values at points of the cell with weights volume (Q,); border (M, n), lengths (M,)
         """
@@ -371,6 +371,8 @@ def _triangular_factor(table: Array) -> tuple[Array, Array]:
 
 
 def _largest_square(matrix: Array) -> float:
-    """The square of the largest singular value."""
+    """The square of the largest singular value, 0 of an empty matrix."""
+    if not matrix.size:
+        return 0.0
     small = matrix @ matrix.T if len(matrix) < matrix.shape[1] else matrix.T @ matrix
     return float(np.linalg.eigvalsh(small)[-1])
