@@ -17,14 +17,8 @@ from rannpde.checkpoints import Ended
 from rannpde.errors import InputError, MethodError
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
-from rannpde.pde.cells.adaptivity.checks import (
-    MeanDefect,
-    defect_error,
-    may_be_ill_conditioned,
-    mean_defect,
-    quadrature,
-    stability_constant,
-)
+from rannpde.pde.cells.adaptivity.checks import quadrature
+from rannpde.pde.cells.adaptivity.conditioning import MOST_AMPLIFICATION, Conditioning
 from rannpde.pde.cells.adaptivity.ending import Ending, singularity
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
@@ -45,19 +39,15 @@ from rannpde.pde.cells.mesh.initial import (
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import corner_jumps
-from rannpde.pde.exit_times import turning_amplification
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
-from rannpde.pde.tolerance import COMPARABLE, ILL_POSED_RATIO, MUCH_SMALLER, SAME_SOLUTION
+from rannpde.pde.tolerance import SAME_SOLUTION
 
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
-MOST_AMPLIFICATION = float(np.finfo(float).eps) ** -0.5
-"""Stability constant above which no residual in floating-point numbers is small enough."""
 
 
 CellsResult = AdaptiveResult[DiscreteSolution, Iteration]
@@ -105,15 +95,12 @@ class CellsLoop:
         self.record: AdaptiveRecord[DiscreteSolution, Iteration] = AdaptiveRecord()
         self.last: DiscreteSolution | None = None
         self.grade_at_crossings = self.graded = False
-        self.phase = self.stability = self.defect = 0.0
-        self.means = MeanDefect()
+        self.phase = 0.0
         self.agree = self.broken = False
-        self.undetermined: str | None = None
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
-        self.integration = IntegrationCheck(problem, tol) if begins else None
-        self.turning = 1.0
-        self.may_be_ill_conditioned = may_be_ill_conditioned(problem)
+        integration = IntegrationCheck(problem, tol) if begins else None
+        self.conditioning = Conditioning(problem, tol, self.points, rng, timed, integration)
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
@@ -133,23 +120,23 @@ class CellsLoop:
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
         """Return the best solution so far, for iterations that end with a status and a reason."""
-        best, estimate = self.record.best, self.record.best_estimate
+        best, estimate, conditioning = self.record.best, self.record.best_estimate, self.conditioning
         best = self.last if best is None else best
         assert best is not None
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
-        elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
+        elif status is Status.STALLED and (self.estimator.undetermined() or conditioning.turning > 1):
             status = Status.UNDETERMINED
-        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and self.undetermined is not None):
+        if status is Status.BLOW_UP or (status is Status.UNDETERMINED and conditioning.undetermined is not None):
             # agreement of two iterations on the whole interval shows nothing
             estimate = np.inf
         if not status.converged:
-            estimate = max(estimate, self.means.irremovable(self.tol))
+            estimate = max(estimate, conditioning.irremovable)
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
-            max(self.stability, self.turning), self.undetermined, self.means.irremovable(self.tol),
-            self._blow_up if status is Status.BLOW_UP else None,
+            conditioning.amplification, conditioning.undetermined, conditioning.irremovable,
+            conditioning.blow_up if status is Status.BLOW_UP else None,
         )  # fmt: skip
         return CellsResult(
             best, iterations, estimate, status, detail or ("" if status.converged else ending.detail(self.problem))
@@ -173,12 +160,13 @@ class CellsLoop:
                 raise stop from None
         except np.linalg.LinAlgError as error:
             if self.last is None:
-                if self.integration is not None and self.integration.several is not None:
-                    raise InputError(self.integration.several) from error
+                if self.conditioning.several is not None:
+                    raise InputError(self.conditioning.several) from error
                 reason = f"the equations cannot be linearised at the initial guess: {error}; "
                 remedy = "pass rp.Cells(guess={…}) with a formula for each field for which every term is finite"
-                if self._blow_up is not None:  # no method continues beyond a blow-up
-                    raise InputError(f"{reason}{singularity(self.problem, self._blow_up)}, or {remedy}") from error
+                blow_up = self.conditioning.blow_up
+                if blow_up is not None:  # no method continues beyond it
+                    raise InputError(f"{reason}{singularity(self.problem, blow_up)}, or {remedy}") from error
                 raise MethodError(reason + remedy) from error
             raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the previous solution is complete
@@ -210,10 +198,9 @@ class CellsLoop:
         if self.dim == 1:
             tree = resolve_layers(tree, self.problem, state, self.degree, tol)
         tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
-        if self.dim == 1 or self.may_be_ill_conditioned:
-            self.turning = turning_amplification(self.problem, state)
-            if self.dim == 1 or self.turning > 1:
-                self.threshold = min(self.threshold, self.tol / self.turning)
+        self.conditioning.linearise(state)
+        if self.dim == 1 or self.conditioning.turning > 1:
+            self.threshold = min(self.threshold, self.tol / self.conditioning.turning)
         return tree
 
     # ----------------------------------------------------------------------------------------------------- estimate
@@ -235,28 +222,28 @@ class CellsLoop:
         self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
         self.last, self.sizes = now, sampled_sizes(values, self.sizes)
         estimate = self.estimator.estimate()
-        if estimate <= self.tol and self.may_be_ill_conditioned and not self.problem.linear and self.in_time is None:
-            self.turning = turning_amplification(self.problem, now.network)  # where the flow depends on the solution
-        if self.turning > 1:  # defect times stability: residuals of two iterations may have the same sign
-            estimate = max(estimate, self.turning * max(whole, self._rounding))
+        conditioning, system = self.conditioning, self.stationary.system
+        if estimate <= self.tol and not self.problem.linear and self.in_time is None:
+            conditioning.linearise(now.network)
+        if conditioning.turning > 1:  # defect times stability: residuals of two iterations may have the same sign
+            estimate = max(estimate, conditioning.turning * max(whole, self._rounding))
         # on a line one more iteration is cheap: where many cells were split, agreement may be by chance
         widths = [one.width for one in self.estimator.iterations[-2:]]
         alike = self.dim > 1 or widths[-1] < self.tuning.similar_mesh_ratio * widths[0]
         self.agree = estimate <= self.tol and self._small and alike and now.status is Status.CONVERGED
-        self.means = self._means(now, change) if before is not None else MeanDefect()
+        rounded = self.estimator.at_rounding(self.estimator.iterations[-1])
+        if before is not None:
+            conditioning.compare_means(system, now, self.sizes, self.degree, change, rounded)
         if np.isfinite(estimate):
-            estimate = max(estimate, self.means.error + self.means.remainder)
+            estimate = max(estimate, conditioning.means.error + conditioning.means.remainder)
         if not self.agree:
             return estimate
-        self.defect = self._defect(now, estimate)
-        self.agree = estimate <= self.tol or self.means.irremovable(self.tol) > 0
-        if self.problem.incomplete or self.stability > ILL_POSED_RATIO:
-            # without all conditions, or backwards in time, residuals are amplified without a bound
-            estimate = max(estimate, self.stability * max(whole, self._rounding))
-            self.agree = (
-                estimate <= self.tol or self.means.irremovable(self.tol) > 0 or not self.stability <= MOST_AMPLIFICATION
-            )
-        return max(estimate, self.defect if self.defect > self.tol else 0.0)
+        conditioning.measure(system, now, self.sizes, self.degree, estimate, rounded)
+        self.agree = estimate <= self.tol or conditioning.irremovable > 0
+        if conditioning.grows_unchecked:
+            estimate = max(estimate, conditioning.stability * max(whole, self._rounding))
+            self.agree = estimate <= self.tol or conditioning.irremovable > 0 or conditioning.limited_by_rounding
+        return max(estimate, conditioning.defect if conditioning.defect > self.tol else 0.0)
 
     def _difference(self, before: DiscreteSolution, now: DiscreteSolution) -> float:
         """Return the relative L² difference of two solutions.
@@ -265,48 +252,6 @@ class CellsLoop:
         """
         points, roots = quadrature(now, self.degree) if self.dim == 1 and self.in_time is None else (self.points, 1.0)
         return relative_difference(roots * before.network(points), roots * now.network(points))
-
-    def _defect(self, now: DiscreteSolution, estimate: float) -> float:
-        """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
-        system = self.stationary.system if self.may_be_ill_conditioned else None
-        if system is not None:
-            self.stability = stability_constant(system, now, self.sizes, self.points, self.rng)
-        if self.dim > 1 or self.in_time is not None or not self.stability <= MOST_AMPLIFICATION:
-            return 0.0
-        if not self.problem.linear:
-            left = max(held_out_residual(self.problem, now.network).values())
-            self.undetermined = several_solutions(self.problem, now.network, estimate, left)
-        rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which show nothing more
-        left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
-        if self.integration is not None:
-            self.undetermined = self.integration.several or self.undetermined
-            if self.undetermined is None and MUCH_SMALLER * self.stability > 1:  # elsewhere perturbations do not grow
-                self.undetermined = self.integration.departure
-            left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
-        return left
-
-    def _means(self, now: DiscreteSolution, change: float) -> MeanDefect:
-        """Return the error that the means of residuals over cells leave on a line.
-
-        change : the relative difference to the solution before. Where residuals are rounding, their means are unknown,
-            but a solution that is near one with a known error has nearly the same error: a load with an infinite peak
-            is missed by cells as small as numbers allow.
-        """
-        system = self.stationary.system
-        if self.dim > 1 or self.in_time is not None or system is None or now.status.by_caller:
-            return MeanDefect()
-        if self.estimator.at_rounding(self.estimator.iterations[-1]):
-            known = self.means.error
-            return MeanDefect(known - change if change < COMPARABLE * known else 0.0)
-        try:
-            return mean_defect(system, now, self.sizes, self.degree)
-        except np.linalg.LinAlgError:  # the equations have no linearisation there
-            return MeanDefect()
-
-    @property
-    def _blow_up(self) -> float | None:
-        """Where the solution of a non-linear initial value problem becomes infinite."""
-        return None if self.integration is None else self.integration.blow_up
 
     @property
     def _small(self) -> bool:
@@ -337,19 +282,22 @@ class CellsLoop:
             return self.ended or now.status
         if now.rank_deficient and self._small and len(self.estimator.iterations) > 1:
             return Status.UNDETERMINED
-        if self.turning > MOST_AMPLIFICATION:
+        conditioning = self.conditioning
+        if conditioning.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
-        several = self.means.irremovable(self.tol) or self.undetermined is not None
-        if self.agree and (several or not self.stability <= MOST_AMPLIFICATION):
+        if self.agree and (
+            conditioning.irremovable or conditioning.undetermined is not None or conditioning.limited_by_rounding
+        ):
             return Status.UNDETERMINED
-        if not self.agree and len(self.estimator.iterations) > 1 and self.integration is not None:
-            if self.integration.branches is None and self._blow_up is not None:
+        integration = conditioning.integration
+        if not self.agree and len(self.estimator.iterations) > 1 and integration is not None:
+            if integration.branches is None and integration.blow_up is not None:
                 return Status.BLOW_UP
-            self.undetermined = self.integration.several or self.integration.departure
-            if self.undetermined is not None:
+            conditioning.undetermined = integration.several or integration.departure
+            if conditioning.undetermined is not None:
                 return Status.UNDETERMINED
-        if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
-            reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
+        if self.agree and conditioning.defect > self.tol:  # cells are split although two iterations agree
+            reduction = max(self.tol / conditioning.defect, self.tuning.max_threshold_reduction)
             self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
         elif self.agree and not self._fails_residual_check(now):
             return Status.CONVERGED
