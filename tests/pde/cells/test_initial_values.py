@@ -14,7 +14,7 @@ from rannpde.pde.monitor import Status
 
 @pytest.mark.parametrize("seed", range(draws(3, 6)))
 def test_linear_systems_that_grow_or_decay_by_many_orders(seed):
-    """What is left in the equations while a solution is small counts relative to that size."""
+    """Residuals of the equations while a solution is small count relative to its size then."""
     rng = np.random.default_rng([41, seed])
     count, length, names = int(rng.integers(1, 4)), round(rng.uniform(0.5, 6), 2), "uvw"
     matrix = rng.normal(0, 1.5, (count, count))

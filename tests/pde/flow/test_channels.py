@@ -32,7 +32,7 @@ def test_a_component_is_judged_by_its_vector(viscosity):
 def test_a_pressure_that_vanishes_is_told():
     solution = rp.solve(channel(20.0, moving=True), tol=1e-3, method="flow")
     assert solution.converged
-    assert "cannot be told from zero" in str(solution.report())
+    assert "cannot be distinguished from zero" in str(solution.report())
     assert np.abs(solution([[1.0, 0.5]])[0, 2]) < 1e-3 / 20
 
 

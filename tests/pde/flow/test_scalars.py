@@ -53,7 +53,11 @@ def test_recognised():
 @pytest.mark.parametrize(
     ("heat", "conditions", "reason"),
     [
-        ("u*T_x + v*T_y = laplace(T)", {"T": rp.On("boundary", "dn(T) = 0")}, "no condition tells the level of 'T'"),
+        (
+            "u*T_x + v*T_y = laplace(T)",
+            {"T": rp.On("boundary", "dn(T) = 0")},
+            "no condition determines the level of 'T'",
+        ),
         ("u*T_x + v*T_y = (1 + x)*laplace(T)", {"T": rp.On("boundary", "T = x")}, "diffusivity of 'T'.*not constant"),
         ("u*T_x + v*T_y = T_xx + 2*T_yy", {"T": rp.On("boundary", "T = x")}, "no multiple of the Laplacian of 'T'"),
         ("T*T_x + v*T_y = laplace(T)", {"T": rp.On("boundary", "T = x")}, "depends on more than the flow"),

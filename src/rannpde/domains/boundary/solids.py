@@ -49,8 +49,8 @@ class Solid(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Behind(Solid):
-    """The sublevel set of one wall: where this smooth function is negative, within given bounds."""
+class SublevelSet(Solid):
+    """The sublevel set of one wall: the points where this smooth function is negative, within given bounds."""
 
     wall: Wall
     within: Array

@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart, Parallelograms
 from rannpde.domains.boundary.planar import JOINED, Planar
-from rannpde.domains.boundary.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree, without_constants
+from rannpde.domains.boundary.solids import AllOrNothing, Branch, Leaf, Solid, SublevelSet, Tree, without_constants
 from rannpde.domains.boundary.tracing import CAUTION, Wall, regularised
 from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
 from rannpde.domains.quadrature.plane import endpoint_grading, planar_rule
@@ -123,7 +123,7 @@ def _pulled(wall: Pulled) -> Tree:
     level = regularised(*wall.both(samples), 1.0)
     if np.abs(level).min() > 2 * CAUTION / steps and (level[0] > 0) == (level > 0).all():
         return Leaf(AllOrNothing(bool(level[0] < 0)))
-    return Leaf(Behind(wall, SQUARE, 1.0))
+    return Leaf(SublevelSet(wall, SQUARE, 1.0))
 
 
 def _marked(tree: Tree, leaves: Any) -> Tree:
@@ -169,7 +169,7 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
     def tangents(unit: Array) -> Array:
         return np.broadcast_to(edges, (len(unit), *edges.shape))
 
-    return Leaf(Behind(Pulled(wall, embed, tangents), rectangle, size))
+    return Leaf(SublevelSet(Pulled(wall, embed, tangents), rectangle, size))
 
 
 def _planar(tree: Tree, height: float, bounds: Array) -> Planar | None:

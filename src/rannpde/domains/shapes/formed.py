@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart
-from rannpde.domains.boundary.solids import Behind, Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.solids import Branch, Leaf, Solid, SublevelSet, Tree
 from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, pair
 from rannpde.domains.shapes.boxes import Box, named
@@ -40,8 +40,8 @@ class FormulaWall(Wall):
 
 
 @dataclass(frozen=True, eq=False)
-class BehindFormula(Behind):
-    """The set behind a formula, as a named part of an implicit shape."""
+class FormulaSublevelSet(SublevelSet):
+    """The sublevel set of a formula, as a named part of an implicit shape."""
 
     name: str | None = None
     kind: str = "implicit"
@@ -106,8 +106,8 @@ class Implicit(Cut):
     def tree(self) -> Tree:
         bounds = self.frame.bounds
         size = float(np.linalg.norm(bounds[:, 1] - bounds[:, 0]))
-        behind = BehindFormula(self._wall, bounds, size, name=self.name)
-        return Branch("intersection", (Leaf(behind), Leaf(Frame(self.frame))))
+        sublevel = FormulaSublevelSet(self._wall, bounds, size, name=self.name)
+        return Branch("intersection", (Leaf(sublevel), Leaf(Frame(self.frame))))
 
     def with_names(self, names: Sequence[str]) -> Implicit:
         raise InputError(

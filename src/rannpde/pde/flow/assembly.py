@@ -40,7 +40,7 @@ class FlowSystem:
         self.active = self._active() if active is None else active
 
     def at(self, share: float) -> FlowSystem:
-        """The same with another share of inertia."""
+        """The system on the same mesh with another share of inertia."""
         return FlowSystem(self.local, share, self.active)
 
     @property
@@ -62,7 +62,7 @@ class FlowSystem:
         return int(self.active.sum()) + (1 + len(self.form.scalars)) * int(self.local.functions.used.sum())
 
     def _active(self) -> Array:
-        """Which unknowns of faces there are: no multiplier where the traction is known."""
+        """Which unknowns of faces are used (total,): no multiplier of the normal flux where the traction is known."""
         active = np.ones(self.total, dtype=bool)
         normal = active[self.faces * self.m : self.carried].reshape(-1, self.n)
         if self.mesh.parts:
@@ -73,7 +73,7 @@ class FlowSystem:
         return active
 
     def _still(self) -> dict[int, Array]:
-        """Cut cell → its matrix (k, k) at rest."""
+        """The matrices of the cut cells for a fluid at rest: cut cell → (k, k)."""
         cut = [batch for batch in self.local.batches() if int(batch.cells[0]) in self.mesh.parts]
         return {int(batch.cells[0]): self.still(batch).square[0] for batch in cut}
 
@@ -98,7 +98,7 @@ class FlowSystem:
     # --------------------------------------------------------------------------------------------------- one step
 
     def solve(self, state: FlowState) -> FlowState:
-        """The next state of Newton's method; of a linear problem its solution."""
+        """The next state of Newton's method, which is the solution if the problem is linear."""
         right = np.zeros(self.total)
         eliminated, pieces = [], []
         for batch in self.local.batches():
@@ -126,7 +126,7 @@ class FlowSystem:
 
     def factorised(self, pieces: list[tuple[Array, Array]]) -> EquilibratedFactors:
         """The factors of the matrix of the unknowns of faces that are used; pieces : numbers (B, T) of the unknowns
-        around cells, and what each cell adds (B, T, T)."""
+        around cells, and the Schur complements (B, T, T) of the cells."""
         row = np.concatenate([np.repeat(dofs, dofs.shape[1], axis=1).ravel() for dofs, _ in pieces])
         column = np.concatenate([np.tile(dofs, (1, dofs.shape[1])).ravel() for dofs, _ in pieces])
         entry = np.concatenate([schur.ravel() for _, schur in pieces])
@@ -176,12 +176,12 @@ class FlowSystem:
 
     @cached_property
     def transport(self) -> TransportOperator:
-        """What couples flow and scalars."""
+        """The operator that couples the flow with its scalars."""
         return TransportOperator(self.inertia)
 
     @cached_property
     def inertia(self) -> InertiaOperator:
-        """C beyond its value at rest."""
+        """The operator of inertia: C less its value for a fluid at rest."""
         return InertiaOperator(self.local, self.share)
 
     def held(self, pairs: Array) -> Array:
@@ -204,7 +204,8 @@ class FlowSystem:
         return np.asarray(heavy[:, :, 1] / hx @ table[:, 1] - heavy[:, :, 0] / hy @ table[:, 2])
 
     def regular(self, batch: CellBatch, square: Array) -> Array:
-        """Add to matrices (B, k, k) what holds the constants of stream functions and functions that are not there."""
+        """Add to matrices (B, k, k) terms that fix the constants of stream functions and the weights of unused
+        functions at zero."""
         held, size = self.local.constants(batch.cells), np.trace(square, axis1=1, axis2=2) / self.local.size
         square += size[:, None, None] * held[:, :, None] * held[:, None, :]
         missing = np.arange(self.local.size) >= self.local.functions.used[batch.cells][:, None]
@@ -255,7 +256,7 @@ class FlowSystem:
         columns += (flux @ local.normal_functions).reshape(columns.shape)
 
     def _robin(self, batch: CellBatch, square: Array) -> None:
-        """Add what tractions that depend on the velocity give."""
+        """Add the terms of tractions that depend on the velocity."""
         local, boundary = self.local, self.local.boundary
         flat = batch.pairs[:, batch.faces :].ravel()
         patch = flat - local.interior

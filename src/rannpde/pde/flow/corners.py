@@ -1,4 +1,4 @@
-"""Where flows are singular.
+"""Points at which flows are singular.
 
 At a re-entrant corner between walls the velocity is like r^λ with sin(λω) + λ sin ω = 0, ω the opening. Where the
 prescribed velocity jumps, as at the ends of a moving lid, it has all directions at one point, and the pressure is like

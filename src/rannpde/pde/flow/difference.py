@@ -1,4 +1,4 @@
-"""How much two flows differ, relative to what they are, also where whole fields vanish."""
+"""The relative difference of two flows, also where the velocity or the pressure vanishes everywhere."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def flow_difference(
 
     stress : root mean square of ν ∇u; driven : velocity that differences of pressure alone would drive, over their size
 
-    A component that vanishes has no size of its own. Nor has a pressure that cannot be told from zero, as in Couette's
-    flow: it is one part of the stress. A velocity that cannot be told from zero, of a fluid at rest, is rounding of
-    what the pressure would drive.
+    A component that vanishes has no size of its own. Nor has a pressure that cannot be distinguished from zero, as in
+    Couette's flow: its differences are compared with the viscous stress. The velocity of a fluid at rest cannot be
+    distinguished from zero: it is a rounding error of the velocity that the pressure would drive.
     """
     if not (np.isfinite(before).all() and np.isfinite(now).all()):
         return FlowDifference(np.inf, np.inf, False)

@@ -1,4 +1,4 @@
-"""One equation of a flow: numbers in front of derivatives, and what is left without the highest of them."""
+"""One equation of a flow: its constant coefficients, and its terms of lower order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lower_order(
 def _without_divergence(
     formula: sympy.Expr, symbols: dict[sympy.Symbol, Jet], component: int, velocity: tuple[str, str]
 ) -> tuple[sympy.Expr, dict[sympy.Symbol, Jet]]:
-    """The same with the other component's part of ∇·u written by that of this one."""
+    """The formula in which ∇·u = 0 replaces the derivative of the other component by that of this one."""
     jets = {jet: symbol for symbol, jet in symbols.items()}
     mine = Jet(velocity[component], AXES[component])
     others = Jet(velocity[1 - component], AXES[1 - component])

@@ -1,7 +1,7 @@
 """Incompressible flow in time, recognised from its statement: ρ ∂_t u + (a stationary flow at every moment) = 0.
 
-The problem in space has a number instead of ∂_t, which tells ρ, and a function instead of the time, which
-returns the moment at which data are wanted, as for other evolutions in weak form.
+The problem in space has a number in the place of ∂_t, from which ρ is computed, and a function in the place of the
+time, which returns the moment at which data are wanted, as for other evolutions in weak form.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def flow_evolution(problem: Problem) -> FlowEvolution:
         if term.kind != "initial" and any(jet.index[0] for jet in term.expression.jets):
             raise NoFlow(f"condition {term.name!r} has a derivative in time")
     start, end = problem.domain.time
-    # data are looked at for singular points within the time: at the start many are zero
+    # singular points are sought with the data of a time after the start, at which many data are zero
     moment = Held(start + radau_tableau(3).nodes[1] * (end - start))
     rates = tuple(tuple(Held() for _ in problem.fields) for _ in RATE_NAMES)
     try:
@@ -85,7 +85,7 @@ def flow_evolution(problem: Problem) -> FlowEvolution:
 
 
 def _density(still: FlowForm, shifted: FlowForm) -> float:
-    """ρ, by which C changes with the number instead of ∂_t."""
+    """ρ, the change of C with the number in the place of ∂_t."""
     points = still.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     zero = np.zeros((len(points), 2)), np.zeros((len(points), 2, 2))
     derivatives = [form.inertia(points, *zero).by_velocity for form in (shifted, still)]

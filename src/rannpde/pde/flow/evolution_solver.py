@@ -1,7 +1,8 @@
-"""A flow in time behind the adaptive loop: one integration on one mesh, its estimate, refinement.
+"""A flow in time as the adaptive loop needs it: one integration on one mesh, its error estimate, refinement.
 
 Meshes, singular points and refinement are those of the flow in space. The second of two iterations has more functions,
-others drawn at random, and a smaller tolerance in time, so that their difference shows both errors of the first one.
+which are drawn anew, and a smaller tolerance in time, so that their difference contains the errors of the first one in
+space and in time.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class FlowEvolutionDiscretisation:
         return self.evolution.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def first(self) -> WeakResolution:
-        """Cells for the flow in space that resolve the initial velocity too."""
+        """The first cells: those of the flow in space, refined until they resolve the initial velocity too."""
         resolution, settings = self.space.first(), self.space.settings
         tree = resolution.tree
         while len(tree.leaves) < settings.most_cells[1] // 4:
@@ -89,7 +90,7 @@ class FlowEvolutionDiscretisation:
         return self.evolution.start.values(points, 0)[:, list(self.evolution.form.columns[:2])]
 
     def solve(self, resolution: WeakResolution) -> FlowIterate:
-        """One integration with functions of its own."""
+        """One integration in time, with newly drawn functions."""
         space, tuning = self.space, CellsTuning()
         local = space.cells(resolution.tree, resolution.degree, space.rng)
         flow = SemiDiscreteFlow(self.evolution, local, self.check_budget)
@@ -170,7 +171,7 @@ class FlowEvolutionDiscretisation:
             for name, rows in self.space.side_forces(system, acting).items():
                 forces.setdefault(name, []).append(rows)
             self.check_budget()
-        if not count:  # nothing was reached: a flow that stands still
+        if not count:  # no step was completed: the flow at rest is returned
             shown = [(0, recovery.recovered(flow.state(FlowVector(path.streams[0], np.zeros(system.total)))))]
         weights = np.concatenate([path.streams, pressures]).swapaxes(0, 1)
         network = flow_network(resolution.tree, flow.local, weights)
@@ -182,7 +183,7 @@ class FlowEvolutionDiscretisation:
         return trajectory, shown, ForceSeries.of(times, {name: np.concatenate(rows) for name, rows in forces.items()})
 
     def _state(self, flow: SemiDiscreteFlow, path: FlowTrajectory, stage: int, time: float) -> FlowState:
-        """A stage as a state of the stationary flow, with the data of its time."""
+        """The state of one stage as that of a stationary flow, with the data of its time."""
         flow.move(time)
         return flow.state(FlowVector(path.streams[1 + stage], path.traces[stage]))
 
@@ -226,7 +227,7 @@ class FlowEvolutionDiscretisation:
 
 
 def _levelled(network: CellNetwork, mean: tuple[Array, Array], column: int) -> CellNetwork:
-    """The same with pressures of the mean zero; column : of the pressure among three fields."""
+    """The network whose pressures have the mean zero; column : of the pressure among three fields."""
     points, weights = mean
     coefficients = network.coefficients.copy()
     coefficients[:, -1, column::3] -= weights @ network(points)[:, column::3]

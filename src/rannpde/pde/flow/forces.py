@@ -37,7 +37,7 @@ class ForceSeries:
 
     @classmethod
     def of(cls, times: Array, forces: Mapping[str, Array]) -> ForceSeries:
-        """From times (N,) and side → forces (N, 2)."""
+        """The series from times (N,) and a mapping side → forces (N, 2)."""
         return cls(
             tuple(map(float, times)),
             {str(name): tuple((float(x), float(y)) for x, y in rows) for name, rows in forces.items()},
@@ -53,7 +53,7 @@ class ForceSeries:
         return np.asarray(CubicSpline(self.times, np.array(self.forces[side]))(wanted))
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The series as data for JSON."""
         forces = {name: [list(row) for row in rows] for name, rows in self.forces.items()}
         return {"times": list(self.times), "forces": forces}
 
@@ -75,10 +75,12 @@ class ForceRecord:
 
 
 def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, tuple[float, float, float, float]]:
-    """The forces of the last iteration, with bounds by what they changed since the two before.
+    """The forces of the last iteration, with bounds by their changes since the two iterations before it.
 
-    safety : the bound over the change that it rests on. Both components have errors of one size, so that a change that
-    vanishes by chance in one makes no bound small.
+    The change since the earlier one is lowered by the factor by which the indicators fell since. Both components have
+    the bound of the norm of the change, since a single component may agree by chance.
+
+    safety : the bound over the change from which it is computed
     """
     last = records[-1]
     bounded = {}

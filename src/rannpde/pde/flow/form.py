@@ -29,7 +29,7 @@ from rannpde.rounding import COMPUTED
 
 
 class NoFlow(Exception):
-    """Why a problem is no incompressible flow that this method solves; its text is the reason."""
+    """Raised where a problem is no incompressible flow that this method solves; its text is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class FlowForm:
 
     @cached_property
     def linear(self) -> bool:
-        """Whether C is affine in the velocity, and what carries scalars is given."""
+        """Whether C is affine in the velocity, and the scalars are carried by a prescribed velocity."""
         return all(one.linear for one in (*self.rest, *(scalar.rest for scalar in self.scalars)))
 
     @cached_property
@@ -243,7 +243,7 @@ class FlowForm:
         return np.broadcast_to(value, (count,)), plain, slopes, pressure
 
     def described(self) -> list[str]:
-        """The lines of a report."""
+        """The lines of a report on the recognised flow."""
         kind = "Stokes" if self.inert else "linear in the velocity" if self.linear else "Navier–Stokes"
         stress = "symmetric gradient" if self.transposed else "gradient"
         lines = [f"incompressible flow, {kind}, viscosity {self.viscosity:.4g}, traction of the {stress}"]
@@ -259,7 +259,7 @@ class FlowForm:
 def traction_weights(
     viscosity: float, transposed: float, slopes: Array, pressure: Array, normals: Array
 ) -> tuple[Array, float]:
-    """r (M, 2) with slopes = ν (r nᵀ + κ n rᵀ) + θ 1 and pressure = -r·n, by least squares, and what is left of it.
+    """r (M, 2) with slopes = ν (r nᵀ + κ n rᵀ) + θ 1 and pressure = -r·n, by least squares, and the residual.
 
     Without derivatives, as in p = 0, r is the normal: the side must then be one along which the velocity is constant.
     """

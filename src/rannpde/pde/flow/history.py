@@ -1,4 +1,4 @@
-"""What only a flow can tell of its solution: iterations, what was recognised, forces, and forces in time."""
+"""The record of a flow: its iterations, the recognised equations, forces, and forces in time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rannpde.pde.weak.history import WeakIteration
 
 @dataclass(frozen=True)
 class FlowHistory:
-    """Iterations, what was recognised, and forces.
+    """The record of a flow: its iterations, the recognised equations, and forces.
 
     forces : side → force of the flow on it, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual: two components, then a
         bound of the error of each; empty for a flow in time
-    series : of a flow in time, the forces of the iteration that is the solution, and of the one before it, which bounds
-        rest on
+    series : of a flow in time, the forces of the iteration that is the solution, and of the one before it, from which
+        bounds are computed
     fluxes : scalar that the flow carries → side → ∫ κ ∂_n of it by the weak residual, and a bound of its error
     """
 
@@ -41,7 +41,7 @@ class FlowHistory:
         return self.series[0].force(side, times)
 
     def lines(self) -> list[str]:
-        """The lines of a report."""
+        """The lines of a report on iterations and forces."""
         lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         for name, (x, y, dx, dy) in self.forces.items():
             lines.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
@@ -55,7 +55,7 @@ class FlowHistory:
         return [*self.form, *lines]
 
     def to_table(self) -> dict[str, Any]:
-        """The same as data that JSON can hold."""
+        """The record as data for JSON."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
         series = [one.to_table() for one in self.series]

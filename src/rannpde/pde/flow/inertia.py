@@ -26,7 +26,8 @@ GRADIENT_DERIVATIVES = (4, 5, 3)
 
 
 class CellTables:
-    """Cells with one table of functions: what gives velocities and gradients, and what tests forces."""
+    """Cells with one table of functions: it evaluates velocities and gradients, and integrates forces against
+    functions."""
 
     def __init__(self, local: FlowCells, cells: Array) -> None:
         self.cells = cells
@@ -91,8 +92,8 @@ class CellTables:
 
 @dataclass(frozen=True, eq=False)
 class LinearisedInertia:
-    """The inertia of a state: velocities (2, M) at all points, C there, what the equations of cells keep of it beside
-    what is linear in the velocity, (C, k), and scalars with their gradients, (S, 3, M)."""
+    """The inertia of a state: velocities (2, M) at all points, C there, the part of C that remains on the right-hand
+    sides of cells after linearisation, (C, k), and scalars with their gradients, (S, 3, M)."""
 
     velocity: Array
     inertia: Inertia
@@ -113,7 +114,7 @@ class FlowFields:
 
 
 class InertiaOperator:
-    """What C beyond its value at rest adds to the equations of cells and faces; share : of it."""
+    """The terms of C, less its value at rest, in the equations of cells and faces; share : their factor."""
 
     def __init__(self, local: FlowCells, share: float) -> None:
         self.local, self.share = local, share
@@ -163,7 +164,7 @@ class InertiaOperator:
     ) -> tuple[Array, Array]:
         """Forces of cells (s, C, k) and of tangential velocities (s, N, m), for states (s, C, k) and (s, N, m).
 
-        prescribed (s, B, q, 2) : velocities of the boundary; move : lets data be those of a state
+        prescribed (s, B, q, 2) : velocities of the boundary; move : sets the data to those of a state
         """
         local, count = self.local, len(stream)
         own, around = np.zeros_like(stream), np.zeros_like(tangential)
@@ -185,7 +186,8 @@ class InertiaOperator:
     def _upwinded(
         self, slip: Array, tangential: Array, prescribed: Array, drift: Array, own: Array, around: Array
     ) -> None:
-        """Add what differences of tangential velocities across faces carry; slip, drift (s, P, q) : u_t and b·n."""
+        """Add the upwind terms of differences of tangential velocities across faces; slip, drift (s, P, q) : u_t and
+        b·n."""
         local, count, faces = self.local, len(slip), tangential.shape[1]
         inner = local.interior
         outside = np.empty(slip.shape)
@@ -207,7 +209,7 @@ class InertiaOperator:
     # ---------------------------------------------------------------------------------------------- linearisation
 
     def linearised(self, state: FlowState) -> LinearisedInertia:
-        """C at a state, and its derivatives; the last one is kept."""
+        """C at a state, with its derivatives; that of the last state is stored."""
         if self._known is None or self._known[0] is not state:
             fields = self.fields(state.stream[None])
             velocity, slopes = fields.velocity[:, 0], fields.slopes[:, :, 0]

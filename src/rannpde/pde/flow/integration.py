@@ -37,7 +37,7 @@ class FlowTrajectory:
 @dataclass(eq=False)
 class FlowIntegrator:
     """tol : of the error of a step, relative to the largest velocity so far; pressed : whether that of the pressure
-    counts too; stop : whether to end early; on_step : hears of the time and the number of steps"""
+    counts too; stop : whether to end early; on_step : called with the time and the number of steps"""
 
     flow: SemiDiscreteFlow
     tableau: RadauTableau
@@ -49,7 +49,7 @@ class FlowIntegrator:
     tuning: CellsTuning = field(default_factory=CellsTuning)
 
     def run(self, stream: Array) -> FlowTrajectory:
-        """From weights (C, k) at the start of the time."""
+        """Integrate from weights (C, k) at the start of the time."""
         flow, tableau = self.flow, self.tableau
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
@@ -125,7 +125,7 @@ class FlowIntegrator:
         solvers = self._solvers(time, length, stages, traces)
         goal, before, few = ALGEBRA_SHARE * self.tol, np.inf, self.control.newton_iterations // 2
         for iteration in range(self.control.newton_iterations):
-            left = self._left(time, length, stream, stages, traces)
+            left = self._residuals(time, length, stream, stages, traces)
             if left is None:
                 return None
             change, moved = np.zeros_like(stages), np.zeros_like(traces)
@@ -150,10 +150,10 @@ class FlowIntegrator:
             before = size
         return None
 
-    def _left(
+    def _residuals(
         self, time: float, length: float, stream: Array, stages: Array, traces: Array
     ) -> tuple[Array, Array] | None:
-        """What is left of the equations of the stages, (s, C, k) and (s, T)."""
+        """The residuals of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
         residuals = flow.residuals(time + length * tableau.nodes, FlowVector(stages, traces))
@@ -161,13 +161,14 @@ class FlowIntegrator:
         return (own, residuals.traces) if np.isfinite(own).all() else None
 
     def _error(self, stream: Array, stages: Array) -> float:
-        """The size of the first Legendre coefficient that a step lacks, relative to the velocity."""
+        """The error of a step relative to the velocity: the size of the first Legendre coefficient in time that it
+        lacks."""
         series = np.tensordot(self.tableau.legendre, np.concatenate([stream[None], stages]), axes=1)[-3:]
         sizes = np.array([self.flow.norm(one) for one in series]) / max(self._largest, 1e-300)
         return float(truncation_estimate(sizes[-1], sizes[:-1].max()))
 
     def _pressure_error(self, traces: Array) -> float:
-        """The same of the multipliers (s, T), which are polynomials through the stages."""
+        """The error of a step by the multipliers (s, T), which are polynomials through the stages."""
         series = np.tensordot(legendre_transform(self.tableau.nodes), traces, axes=1)[-3:]
         sizes = np.linalg.norm(series[:, self.flow.system.faces * self.flow.system.m :], axis=1)
         self._pressures = max(

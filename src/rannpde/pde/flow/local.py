@@ -25,7 +25,7 @@ STREAM_DERIVATIVES = tuple((order - j, j) for order in range(3) for j in range(o
 
 @dataclass(frozen=True, eq=False)
 class FlowBoundary:
-    """What holds on patches: whether the normal and the tangential velocity are prescribed (B,), their values (B, q,
+    """Boundary data of patches: whether the normal and the tangential velocity are prescribed (B,), their values (B, q,
     2), the traction natural (B, q, 2) - robin (B, q, 2, 2) · u of the components that are not."""
 
     normal: Array
@@ -81,7 +81,7 @@ class FlowCells:
         self.tangents = np.concatenate([tangents, tangents, turned])
 
     def read_conditions(self) -> None:
-        """Evaluate what holds on patches, once more where data have changed."""
+        """Evaluate the boundary data of patches; to be repeated where data have changed."""
         self.boundary = self._boundary()
 
     def _diffusion(self) -> LocalMatrices:
@@ -127,7 +127,7 @@ class FlowCells:
         return np.asarray((self.layer.legendre(scaled) @ self._coefficients).reshape(len(scaled), 6, self.size))
 
     def _face_tables(self) -> None:
-        """Derivatives on faces and patches in the coordinates of their cells, those that are alike once."""
+        """Derivatives on faces and patches in the coordinates of their cells; faces that lie alike share one table."""
         scaled = self.mesh.scaled(self.cell, self.points)
         keys = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         if self.mesh.parts:
@@ -191,7 +191,7 @@ class FlowCells:
         return table
 
     def constants(self, cells: Array) -> Array:
-        """The weights (B, k) of the stream function 1, which moves nothing, up to a factor."""
+        """The weights (B, k) of the constant stream function, whose velocity is zero, up to a factor."""
         constant = np.empty((len(cells), self.size))
         for row, cell in enumerate(cells.tolist()):
             part = self.mesh.parts.get(cell)

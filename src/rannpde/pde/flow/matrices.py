@@ -25,7 +25,7 @@ class FlowState:
 
     @property
     def alone(self) -> FlowState:
-        """The same as the only one of several states, which are stacked along a first axis."""
+        """This state with a first axis of length one, along which several states are stacked."""
         return FlowState(*(getattr(self, one.name)[None] for one in fields(FlowState)))
 
 

@@ -149,7 +149,7 @@ class Flow:
             history = FlowHistory(tuple(iterations), (), bounded_forces(last, self.settings.trust), series, fluxes)
             return self._solution(problem, form, discretisation, outcome, history, monitor, why, status, detail)
 
-        def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
+        def record_state(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
@@ -167,7 +167,7 @@ class Flow:
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(True):
-            return finished(loop.run(discretisation, discretisation.first(), tol, over, tell))
+            return finished(loop.run(discretisation, discretisation.first(), tol, over, record_state))
 
     def _solution(
         self,
@@ -201,7 +201,9 @@ class Flow:
         if discretisation.corners.jumps:
             sentences.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
-            sentences.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
+            sentences.append(
+                "the pressure cannot be distinguished from zero: its error is relative to the viscous stress"
+            )
         if discretisation.still and form.scalars:
             sentences.append("the fluid is at rest; where that is unstable, other flows satisfy all this too")
         if not form.gauges and bool(state.local.boundary.normal.all()):

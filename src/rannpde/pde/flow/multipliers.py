@@ -1,9 +1,10 @@
-"""Which multipliers of the normal flux there are: as many as the cells can answer to, so that the method is stable.
+"""The multipliers of the normal flux that are used: those that the cells control (inf-sup condition).
 
-A multiplier on a face needs a velocity of a cell beside it that has its flux, and none of the others that this cell has
-to answer to (a Fortin operator). A whole box answers to polynomials two degrees below that of the stream function on
-each side. What a boundary leaves of a box need not: there, multipliers enter one by one, from low degrees on, and those
-that are nearly combinations of earlier ones stay away. Where two cells meet, the one with the better means answers.
+A multiplier on a face is controlled by a cell beside it if a velocity of this cell has its flux, and none of the fluxes
+of the other multipliers that the cell controls (a Fortin operator). A whole box controls polynomials two degrees below
+that of the stream function on each side. A cut cell need not: there, multipliers are added one by one, from low degrees
+on, and those that are nearly combinations of earlier ones are left out. Of two cells at a face the one that is not cut
+controls its multipliers; if both or none are cut, the larger one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def stable_multipliers(local: FlowCells, square: dict[int, Array]) -> Array:
     cut = np.zeros(mesh.count, dtype=bool)
     cut[list(mesh.parts)] = True
     owner = np.empty(len(used), dtype=int)
-    one, other = mesh.beside.T
-    better = np.where(cut[one] == cut[other], volumes[one] >= volumes[other], ~cut[one])
-    owner[:faces] = np.where(better, one, other)
+    first, second = mesh.beside.T
+    better = np.where(cut[first] == cut[second], volumes[first] >= volumes[second], ~cut[first])
+    owner[:faces] = np.where(better, first, second)
     owner[faces:] = mesh.patches.cell
     for cell in mesh.parts:
         pairs = np.flatnonzero(local.cell == cell)
@@ -48,7 +49,7 @@ def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Ar
     """Which multipliers (P, n) of these faces of a cell are independent enough of those before them."""
     weights, normals, across = local.weights[pairs], local.normals[pairs], local.across[pairs]
     middle = local.mesh.parts[cell].points.mean(axis=0)
-    # a flow out of the cell, which its neighbours have
+    # a field with a net flux out of the cell, which curls in the cell do not have, but its neighbours can supply
     source = np.einsum("pqf,pqf->pq", normals, local.points[pairs] - middle)
     heavy = weights[:, :, None] * local.normal_functions
     moments = np.matmul(heavy.swapaxes(1, 2), across)  # (P, n, k)

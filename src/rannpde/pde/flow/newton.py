@@ -1,8 +1,8 @@
 """Newton's method for inertia, with continuation in the Reynolds number where it does not contract.
 
 Inertia is taken in shares s, which is a flow of the Reynolds number s·Re. Steps of Newton's method that do not become
-shorter are the sign that the start was too far away (Deuflhard): the step of s is halved then, and doubled where few
-iterations sufficed.
+shorter show that the start was too far from the solution (Deuflhard): the step of s is halved then, and doubled where
+few iterations sufficed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rannpde.pde.weak.settings import WeakSettings
 
 @dataclass(frozen=True)
 class FlowStep:
-    """From a flow to the next one; size : their relative distance."""
+    """A step of Newton's method from one flow to the next; size : their relative distance."""
 
     aim: FlowState
     size: float
 
     def accepted(self, before: Sequence[float]) -> FlowState | None:
-        """The next flow, unless steps have become longer; the first one may be short by chance."""
+        """The next flow; None where steps have become longer, after the first one, which may be short by chance."""
         return self.aim if len(before) < 2 or self.size < before[-1] else None
 
 
@@ -57,7 +57,7 @@ class FlowNewton:
         return NewtonIteration(self.tol, self.settings.newton, "the Reynolds number")
 
     def continued(self, system: FlowSystem, steps: int = 0) -> tuple[FlowState, int]:
-        """The same by continuation in the Reynolds number; steps : taken before."""
+        """The flow and the number of steps by continuation in the Reynolds number; steps : taken before."""
         rest = creeping(system)
         return self._iteration.continued(lambda share: partial(flow_step, system.at(share)), rest, rest, 0.5, steps)
 

@@ -1,7 +1,8 @@
 """The pressure inside cells, the fields as a network, and indicators of the error.
 
-Curls do not see the pressure. It is computed afterwards, in each cell, from its gradient, which momentum says, and from
-the tractions of the faces: a combination p of the functions of the cell with the least
+The pressure does no work on divergence-free velocities. It is computed afterwards, in each cell, from its gradient,
+which the equations of momentum determine, and from the tractions of the faces: a combination p of the functions of the
+cell with the least
 
     (h/n)² ∫_K |∇p - ν Δu + C|² + h/n² ∫_∂K (p - λ - (1 + κ) ν n·∂_n u)² ,
 

@@ -1,4 +1,4 @@
-"""Which problems are incompressible flows: the equations of mass and momentum, and what their conditions say."""
+"""Recognition of incompressible flows: the equations of mass and momentum, and their conditions."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def scalar_fluxes(system: FlowSystem, state: FlowState) -> dict[str, Array]:
 
 
 def bounded_scalar_fluxes(form: FlowForm, records: Sequence[FluxRecord], safety: float) -> ScalarFluxes:
-    """The fluxes of the last iteration, with bounds by what they changed."""
+    """The fluxes of the last iteration, with bounds by their changes since the iterations before it."""
     fluxes = {}
     for s, one in enumerate(form.scalars):
         own = [FluxRecord({name: row[s : s + 1] for name, row in r.fluxes.items()}, r.indicator) for r in records]

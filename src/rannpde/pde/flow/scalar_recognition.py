@@ -1,4 +1,4 @@
-"""Which fields of a problem are scalars that a flow carries, and what their equations and conditions say."""
+"""Recognition of the scalars that a flow carries: their equations and conditions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def transported(problem: Problem, name: str, field: str, velocity: tuple[str, st
 
 
 def check_scalars(form: FlowForm) -> None:
-    """Conditions of scalars are values, fluxes or combinations of both on sides, and something tells their levels."""
+    """Check that conditions of scalars are values, fluxes or combinations of both on sides, and that the level of each
+    scalar is determined by a condition or by its equation."""
     for term in form.scalar_terms:
         if len(term.expression.fields) != 1:
             raise NoFlow(f"condition {term.name!r} has several fields, one of them carried by the flow")
@@ -79,4 +80,4 @@ def check_scalars(form: FlowForm) -> None:
             jet.field == one.field and not jet.order for term in form.scalar_terms for jet in term.expression.jets
         )
         if not determined and not any(jet.field == one.field and not jet.order for jet in one.rest.jets):
-            raise NoFlow(f"no condition tells the level of {one.field!r}")
+            raise NoFlow(f"no condition determines the level of {one.field!r}")

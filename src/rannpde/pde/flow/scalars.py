@@ -31,7 +31,7 @@ AXES = tuple((1 - axis, axis) for axis in range(2))
 
 @dataclass(frozen=True, eq=False)
 class TransportedScalar:
-    """One of them: field : its name; equation : the name of its equation; rest : R."""
+    """A scalar that the flow carries: field : its name; equation : the name of its equation; rest : R."""
 
     field: str
     equation: str
@@ -60,8 +60,8 @@ class Transport:
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """What S scalars and the flow that carries them are at points (2, M): velocity (2, M), scalars (S, M), and their
-    gradients (S, 2, M)."""
+    """The values of S scalars and of the flow that carries them at points (2, M): velocity (2, M), scalars (S, M), and
+    their gradients (S, 2, M)."""
 
     points: Array
     velocity: Array

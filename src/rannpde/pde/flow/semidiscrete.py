@@ -25,7 +25,7 @@ from rannpde.pde.weak.local import CellBatch
 
 @dataclass(frozen=True, eq=False)
 class FlowVector:
-    """Weights of stream functions (C, k) and unknowns of faces (T,), or what is left of their equations."""
+    """Weights of stream functions (C, k) and unknowns of faces (T,), or the residuals of their equations."""
 
     stream: Array
     traces: Array
@@ -100,12 +100,12 @@ class SemiDiscreteFlow:
         return self.local.mesh.count, self.local.size
 
     def state(self, vector: FlowVector) -> FlowState:
-        """The same as a state of the stationary flow."""
+        """A vector of the evolution as a state of the stationary flow."""
         states = self.states(FlowVector(vector.stream[None], vector.traces[None]))
         return FlowState(states.stream[0], states.tangential[0], states.normal[0])
 
     def states(self, vectors: FlowVector) -> FlowState:
-        """Several states, stacked along the first axis, as such of the stationary flow."""
+        """Several vectors as states of the stationary flow, stacked along the first axis."""
         split, count = self.system.faces * self.system.m, len(vectors.stream)
         tangential = vectors.traces[:, :split].reshape(count, -1, self.system.m)
         return FlowState(vectors.stream, tangential, vectors.traces[:, split:].reshape(count, -1, self.system.n))
@@ -124,7 +124,7 @@ class SemiDiscreteFlow:
         return float(np.sqrt(max(float((stream * self.weighted(stream)).sum()), 0.0)))
 
     def move(self, time: float) -> None:
-        """Let data be those of a time."""
+        """Set the time at which data are evaluated."""
         self.evolution.moment.value = time
         if self.evolution.moving:
             self.local.read_conditions()

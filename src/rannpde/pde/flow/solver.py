@@ -1,7 +1,7 @@
-"""A flow behind the adaptive loop: one solve on cells, its error estimator, and what to refine.
+"""A flow as the adaptive loop needs it: one solve on cells, its error estimator, and its refinement.
 
 As for the weak form of other equations, every iteration solves in a richer space with new random functions, and the
-error of the later of two solutions is about their difference times what the indicators have gained.
+error of the later of two solutions is about their difference times the factor by which the indicators fell.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FlowDiscretisation:
 
     @property
     def most_degree(self) -> int:
-        """Beyond, derivatives of the functions of cut cells are rounding."""
+        """The highest degree: beyond it, derivatives of the functions of cut cells are rounding errors."""
         most = self.settings.most_degree[1]
         return most - 2 if self.mesher.clippers else most
 
@@ -112,7 +112,7 @@ class FlowDiscretisation:
         return min(round(start - per_digit * log10(self.tol)), self.most_degree)
 
     def first(self) -> WeakResolution:
-        """Where the loop begins; beside a flow that is known, one refinement before where that ended."""
+        """The first resolution; where a similar flow is known, the one before the last refinement of that flow."""
         if self.like is not None:
             columns = self.like.features.width
             fits = [n for n in range(3, self.most_degree + 1) if columns_of(2, n, self.settings) <= columns]
@@ -132,7 +132,7 @@ class FlowDiscretisation:
         return FlowCells(self.form, self.mesher.mesh(tree, layer), layer, self.check_budget)
 
     def solve(self, resolution: WeakResolution) -> FlowIterate:
-        """One solve with functions of its own, by Newton's method where there is inertia."""
+        """One solve with newly drawn functions, by Newton's method where there is inertia."""
         local = self.cells(resolution.tree, resolution.degree, self.rng)
         system = FlowSystem(local)
         if self.last is None:
@@ -181,7 +181,7 @@ class FlowDiscretisation:
         return self._velocity(flow_network(resolution.tree, local, weights))
 
     def check_balance(self, system: FlowSystem) -> None:
-        """An InputError where more flows in than out, and nothing is left open."""
+        """Raise an InputError where the velocity is prescribed on the whole boundary and its fluxes do not balance."""
         if not system.enclosed:
             return
         local, boundary = system.local, system.local.boundary
@@ -194,8 +194,8 @@ class FlowDiscretisation:
             )
 
     def _gauged(self, system: FlowSystem, network: CellNetwork) -> tuple[CellNetwork, float]:
-        """The pressure with the stated constant, or with the mean zero, where the flow leaves it free; and what was
-        added to it for that."""
+        """The pressure with the stated constant, or with the mean zero, where the flow does not determine it; and the
+        number that was added to it."""
         column = self.form.columns[2]
         shift = 0.0
         if system.enclosed and not self.form.gauges:
@@ -211,7 +211,7 @@ class FlowDiscretisation:
         return replace(network, coefficients=coefficients), shift
 
     def _gauge(self, term: Term, network: CellNetwork) -> Array:
-        """What is missing in the pressure (M,) at points of a condition on it."""
+        """The differences (M,) of the pressure that a condition states and the computed one, at points."""
         points = term.points if term.points is not None else None
         if points is None:
             assert term.region is not None
@@ -228,7 +228,7 @@ class FlowDiscretisation:
         return {name: rows[0] for name, rows in self.side_forces(system, raised).items()}
 
     def side_forces(self, system: FlowSystem, acting_tractions: FaceTractions) -> dict[str, Array]:
-        """The same (s, 2) of several states, from their tractions."""
+        """Forces (s, 2) of several states on each side, from their tractions."""
         patches = system.mesh.patches
         acting = patch_forces(system, acting_tractions)
         middle = patches.points.shape[1] // 2
@@ -242,12 +242,12 @@ class FlowDiscretisation:
     # ------------------------------------------------------------------------------------------ estimate and refine
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
-        """The estimate of the relative L² error, from the difference of two solutions and what their indicators have
-        gained."""
+        """The estimate of the relative L² error, from the difference of two solutions and the factor by which their
+        indicators fell."""
         return max(self.compared(before, now), self.gap)
 
     def compared(self, before: FlowIterate | None, now: FlowIterate, pressed: bool = True) -> float:
-        """The same without the level of the pressure; pressed : whether the pressure counts."""
+        """The estimate without the error of the level of the pressure; pressed : whether its errors count."""
         if before is None:
             return np.inf
         length = float(np.ptp(np.asarray(self.problem.domain.bounds, dtype=float), axis=1).max())

@@ -14,8 +14,8 @@ from rannpde.pde.flow.matrices import FlowState
 @dataclass(frozen=True, eq=False)
 class FaceTractions:
     """The tractions of s states, on all pairs of cells and faces: λ (s, P, q), the tangential traction T_t (s, P, q),
-    u_t - û (s, P, q) where a face or the boundary prescribes û, u_n less what is prescribed (s, P, q), and the penalty
-    (P, q).
+    u_t - û (s, P, q) where a face or the boundary prescribes û, u_n less its prescribed value (s, P, q), and the
+    penalty (P, q).
 
     here (P, k, s) : weights of the stream functions of the cells; carried (2, s, M) : C at the points of cells
     """

@@ -1,4 +1,4 @@
-"""Scalars on the cells of a flow: their diffusion, what carries them, and what they do to the flow, as one system.
+"""Scalars on the cells of a flow: their diffusion, their advection, and their forces on the flow, as one system.
 
 For every scalar T with traces T̂ on the faces, the cells and faces of the flow get
 
@@ -20,7 +20,7 @@ from rannpde.pde.weak.local import CellBatch, LocalMatrices
 
 
 class TransportOperator:
-    """What scalars add to the equations of cells and faces."""
+    """The terms of scalars in the equations of cells and faces."""
 
     def __init__(self, inertia: InertiaOperator) -> None:
         self.inertia, self.local = inertia, inertia.local
@@ -30,7 +30,7 @@ class TransportOperator:
         self._known: tuple[FlowState, Transport] | None = None
 
     def linearised(self, state: FlowState) -> Transport:
-        """R at a state at all points, and its derivatives; the last one is kept."""
+        """R at a state at all points, with its derivatives; that of the last state is stored."""
         if self._known is None or self._known[0] is not state:
             every, form = self.inertia.linearised(state), self.local.form
             here = Carried(self.inertia.points, every.velocity, every.scalars[:, 0], every.scalars[:, 1:])
@@ -58,7 +58,7 @@ class TransportOperator:
         return matrices
 
     def _add_inside(self, batch: CellBatch, state: FlowState, matrices: FlowMatrices) -> None:
-        """Add ∫ R w, and what scalars do to momentum."""
+        """Add ∫ R w, and the forces of scalars in the equations of momentum."""
         every, here, k = self.inertia.linearised(state), self.linearised(state), self.local.size
         home = int(self.inertia.home[batch.cells[0]])
         table, columns = self.inertia.tables[home], self.inertia.column[batch.cells]
@@ -91,7 +91,7 @@ class TransportOperator:
                 matrices.square[:, :k, rows] += _products(curls[component], pushed, table.plain[:, :1])
 
     def _add_upwinded(self, batch: CellBatch, state: FlowState, matrices: FlowMatrices, s: int, around: int) -> None:
-        """Add what differences of a scalar across faces carry."""
+        """Add the upwind terms of differences of a scalar across faces."""
         local, diffusion, here = self.local, self.diffusion, self.linearised(state)
         b, t, k = len(batch.cells), batch.faces, local.size
         flat = batch.pairs.ravel()

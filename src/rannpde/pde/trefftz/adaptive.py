@@ -194,8 +194,8 @@ class AdaptiveTrefftz:
         if self._undetermined(best):
             status = Status.UNDETERMINED
             detail = (
-                f"a unit of boundary error may be {best.record.stability:.1e} inside: the problem is at a resonance, "
-                "or its conditions leave something free"
+                f"an error of 1 on the boundary may be {best.record.stability:.1e} inside: the problem is at a "
+                "resonance, or its conditions do not determine the solution"
             )
         return TrefftzResult(best.network, best.record, tuple(done), status, detail, best.scale)
 

@@ -76,7 +76,7 @@ class LinearAdjoint:
         return self.system.jumps(adjoint.weights, adjoint.traces, given, natural)
 
     def algebraic_error(self, load: Array, weights: Array, adjoint: HybridState) -> float:
-        """Of B u = f and Bᵀ z = j, |j·u - f·z|, which would vanish without rounding."""
+        """|j·u - f·z| for B u = f and Bᵀ z = j, which would vanish without rounding."""
         total = float(np.vdot(load, weights))
         for batch, matrices, _ in self.system.eliminations:
             total -= float(np.vdot(matrices.load, adjoint.weights[batch.cells].reshape(len(batch.cells), -1)))
@@ -94,7 +94,7 @@ class TangentAdjoint:
 
     @classmethod
     def at(cls, local: LocalMatrices, form: QuasilinearForm, solution: HybridSolution) -> TangentAdjoint:
-        """At a solution; LinAlgError where the tangent is singular."""
+        """The adjoint system at a solution; LinAlgError where the tangent is singular."""
         system, state = TangentSystem(local, form), HybridState(solution.weights, solution.traces)
         residual, tangent = system.linearise(state)
         return cls(system, tangent, state, residual)
@@ -106,7 +106,7 @@ class TangentAdjoint:
         return self.system.adjoint_jumps(self.state, adjoint, given)
 
     def algebraic_error(self, load: Array, weights: Array, adjoint: HybridState) -> float:
-        """What the form leaves at the state, weighted by the adjoint."""
+        """The residual of the form at the state, weighted by the adjoint."""
         return abs(self.residual.dot(adjoint))
 
 

@@ -38,7 +38,8 @@ from rannpde.pde.weak.self_similar import CondensedCells, continued_response, se
 class HybridSolution:
     """Weights of the functions of cells (C, F, k) and of traces (N, F, m).
 
-    jumps (C,) : ∫_∂K η |u - û|², of the boundary included, and what natural conditions lack, as energies of each cell
+    jumps (C,) : ∫_∂K η |u - û|², of the boundary included, and the residuals of natural conditions, as energies of each
+    cell
     inside (n,) : cells at crossings of interfaces that stand for infinitely many rings of cells (``self_similar``)
     """
 
@@ -73,8 +74,8 @@ class HybridSystem:
     """One linear solve of the weak form on a mesh.
 
     keep : whether matrices and factors are stored for the adjoint and for further loads: those of the cells in
-        ``eliminations``, each batch with its matrices and with what traces do to its cells, and ``factors`` of the
-        traces
+    ``eliminations``, each batch with its matrices and with the responses of its cells to traces, and ``factors`` of the
+    traces
     trace_degrees (N,) : of the polynomials that faces in space have, where these are lower than the degree of the cells
     """
 
@@ -189,7 +190,8 @@ class HybridSystem:
         return MultifrontalFactors(self.mesh, parts, used, self.local.form.symmetric)
 
     def _held(self, matrices: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
-        """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
+        """Fix the free motions in the first cell, which is then of a kind of its own: a balanced load leaves no
+        reaction."""
         values, weights, points = self.local.functions.cell_table(0)
         moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
         size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
@@ -207,7 +209,7 @@ class HybridSystem:
         )  # fmt: skip
 
     def centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
-        """Take the free motions out of a solution: they have the mean zero then."""
+        """Subtract the free motions from a solution, so that their means are zero."""
         gram = np.zeros((len(motions), len(motions)))
         right = np.zeros(len(motions))
         for cell in range(self.mesh.count):
@@ -228,7 +230,7 @@ class HybridSystem:
             traces[face] -= ((trace * unit[:, None]).T @ taken).T
 
     def jumps(self, weights: Array, traces: Array, given: Array | None = None, natural: Array | None = None) -> Array:
-        """∫_∂K η |u - û|² of each cell (C,), and what natural conditions lack.
+        """∫_∂K η |u - û|² of each cell (C,), and the residuals of natural conditions.
 
         given, natural : values and fluxes (B, q, K) on patches of the boundary; those of the problem where None
         """
@@ -237,7 +239,7 @@ class HybridSystem:
         return self.jumps_of_states([TracedState(weights, traces, given, natural)])[0]
 
     def jumps_of_states(self, states: Sequence[TracedState]) -> Array:
-        """The same (S, C) for several states at once, which share the tables of functions on faces."""
+        """The jumps (S, C) of several states at once, which share the tables of functions on faces."""
         energies = np.zeros((len(states), self.mesh.count))
         jets = self.local.functions.jets(np.concatenate([state.weights for state in states], axis=1))
         for batch in self.local.batches():
@@ -253,7 +255,7 @@ class HybridSystem:
     def _jump_energy(
         self, flat: Array, state: TracedState, inside: Array, slopes: Array, coefficients: tuple[Array, Array, Array]
     ) -> Array:
-        """∫ η |u - û|² and what natural conditions lack, over pairs (P,) of cells and sides."""
+        """∫ η |u - û|² and the residuals of natural conditions, over pairs (P,) of cells and sides."""
         flux, penalty, _ = coefficients
         gap = np.zeros_like(inside)
         inner = np.flatnonzero(flat < self.local.interior)
@@ -265,7 +267,7 @@ class HybridSystem:
         patch = flat[outer] - self.local.interior
         gap[outer] = np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - state.given[patch]
         energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
-        if len(outer):  # what natural conditions lack, over the penalty: of the same unit
+        if len(outer):  # residuals of natural conditions, over the penalty: in the same unit
             normal = np.einsum("pqkfj,pqfj->pqk", flux[outer], slopes[outer], optimize=True)
             lack = normal + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer]) - state.natural[patch]
             lack -= np.einsum("pqkl,pql->pqk", self.local.projection[patch], lack)
@@ -295,12 +297,12 @@ def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_
     with factorising(f"sparse LU, {dim}", flops, 2 * matrix.dtype.itemsize * entries * growth):
         try:
             return splu(matrix, permc_spec=order, diag_pivot_thresh=MUCH_SMALLER, options={"SymmetricMode": True})
-        except RuntimeError as error:  # SciPy's word for an exactly singular matrix
+        except RuntimeError as error:  # SciPy raises it for an exactly singular matrix
             raise np.linalg.LinAlgError(f"the matrix of traces: {error}") from error
 
 
 def eliminated(matrices: DistinctMatrices) -> tuple[Array, Array]:
-    """What traces do to cells, (U, n, T) of the kinds, and what loads do to them, (B, n)."""
+    """The responses of cells to traces, (U, n, T) of the kinds, and to loads, (B, n)."""
     n, order = matrices.load.shape[1], np.argsort(matrices.same, kind="stable")
     counts = np.bincount(matrices.same, minlength=len(matrices.first))
     most, traces = int(counts.max()), matrices.upper.shape[2]

@@ -1,4 +1,4 @@
-"""Functions of the cells: random cosines and sines on [-1, 1]^d, orthonormal in H¹ on what the domain leaves of a box.
+"""Functions of the cells: random cosines and sines on [-1, 1]^d, orthonormal in H¹ on each cell.
 
 One hidden layer serves all cells of a solve. Its columns are nearly dependent, and combinations of them that are
 orthonormal have output weights of up to 1/cutoff, so that their values at points are rounded by that much: a Galerkin
@@ -80,7 +80,7 @@ class HiddenLayer:
 
     @cached_property
     def highest(self) -> int:
-        """The degree of Legendre polynomials beyond which the features have nothing above rounding."""
+        """The degree of Legendre polynomials beyond which the coefficients of the features are below rounding."""
         scale = float(np.abs(self.features.weights).sum(axis=0).max())
         degrees = np.arange(4 * self.degree + 80)
         return int(np.flatnonzero(np.abs(spherical_jn(degrees, scale)) * (degrees + 1) > NEGLIGIBLE)[-1])
@@ -157,7 +157,7 @@ class HiddenLayer:
         return FaceTables(self.modes, self.jet, self.highest)
 
     def side_tables(self, scaled: Array) -> Array:
-        """The same on faces with points (P, q, d): (P, q, 1 + d, k)."""
+        """The functions and their derivatives on faces with points (P, q, d): (P, q, 1 + d, k)."""
         tables = np.empty((*scaled.shape[:2], self.jet.shape[1]))
         flat = np.zeros(len(scaled), dtype=bool)
         if self.dim == 2:
@@ -338,7 +338,7 @@ class HiddenLayer:
 
     @cached_property
     def face_degrees(self) -> Array:
-        """The degree of each of them, (m,)."""
+        """The degree of each polynomial on a face, (m,)."""
         return np.asarray(product_degrees(self.dim - 1, self.degree).sum(axis=1))
 
 

@@ -56,7 +56,7 @@ class EvolutionCells:
 
 @dataclass(frozen=True, eq=False)
 class DenseInverse:
-    """Inverses (U, n, n) of the kinds of cells, and with them what traces do to cells."""
+    """Inverses (U, n, n) of the kinds of cells, and with them the responses of cells to traces."""
 
     group: EvolutionCells
     matrices: Array
@@ -66,7 +66,7 @@ class DenseInverse:
         return np.matmul(self.matrices, self.group.upper)
 
     def reduced(self, response: Array) -> Array:
-        """What elimination takes from the matrices (U, T, T) of traces."""
+        """The products that elimination of the cells subtracts from the matrices (U, T, T) of traces."""
         return np.matmul(self.group.lower, response)
 
     def times(self, vectors: Array) -> Array:
@@ -74,7 +74,7 @@ class DenseInverse:
         return self.group.times(self.matrices, vectors)
 
     def on_traces(self, vectors: Array) -> Array:
-        """What cells (B, n) do to traces, (B, T)."""
+        """The contributions (B, T) of vectors (B, n) of cells to the equations of traces."""
         return self.group.times(self.group.lower, vectors)
 
 
@@ -89,7 +89,7 @@ class CellModes:
 
     @classmethod
     def of(cls, group: EvolutionCells) -> CellModes | None:
-        """None where the cells have two masses, or a form that is not symmetric and positive definite."""
+        """The modes; None where cells have two masses, or a form that is not symmetric and positive definite."""
         own = [(power, mass) for power, mass in enumerate(group.masses, start=1) if mass is not None]
         if len(own) != 1:
             return None
@@ -109,12 +109,12 @@ class CellModes:
 
     @cached_property
     def upper(self) -> Array:
-        """What traces do to the modes, (U, n, T)."""
+        """The blocks (U, n, T) of modes and traces."""
         return np.matmul(self.vectors.transpose(0, 2, 1), self.group.upper)
 
     @cached_property
     def lower(self) -> Array:
-        """What the modes do to traces, (U, T, n)."""
+        """The blocks (U, T, n) of traces and modes."""
         return np.matmul(self.group.lower, self.vectors)
 
     def loads(self, loads: Array) -> Array:
@@ -141,7 +141,7 @@ class ModalInverse:
         return self.factors[:, :, None] * self.modes.upper
 
     def reduced(self, response: Array) -> Array:
-        """What elimination takes from the matrices (U, T, T) of traces."""
+        """The products that elimination of the cells subtracts from the matrices (U, T, T) of traces."""
         return np.matmul(self.modes.lower, response)
 
     def times(self, vectors: Array) -> Array:
@@ -149,7 +149,7 @@ class ModalInverse:
         return np.asarray(vectors * self.modes.group.of_cells(self.factors))
 
     def on_traces(self, vectors: Array) -> Array:
-        """What modes (B, n) do to traces, (B, T)."""
+        """The contributions (B, T) of vectors (B, n) of modes to the equations of traces."""
         return self.modes.group.times(self.modes.lower, vectors)
 
 

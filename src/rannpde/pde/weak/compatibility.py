@@ -40,8 +40,8 @@ def incompatible_edges(form: WeakForm, finder: ConditionFinder) -> tuple[Singula
 
 
 def _contradiction(form: WeakForm, finder: ConditionFinder, edge: SolidEdge) -> tuple[float, float]:
-    """What equations and conditions at the middle of an edge leave, whatever the mixed derivatives across it are, and
-    the size of what they consist of; zeros where not all fields are prescribed on both sides."""
+    """The residual of equations and conditions at the middle of an edge, the least over all mixed derivatives across
+    it, and the size of its summands; zeros where not all fields are prescribed on both sides."""
     jets: dict[MultiIndex, Array] = {}
     for number in (0, 1):
         derivatives = _derivatives(form, finder, edge, number)

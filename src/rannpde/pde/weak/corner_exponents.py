@@ -1,4 +1,4 @@
-"""How solutions behave at points where sides and materials meet: u = r^λ Φ(θ), by an eigenvalue problem in θ.
+"""Exponents of solutions at points where sides and materials meet: u = r^λ Φ(θ), by an eigenvalue problem in θ.
 
 With the flux S = A (λ e_r Φ + e_θ Φ') of sectors of constant A, the equation ∇·(A∇u) = 0 is λ e_r·S + (e_θ·S)' = 0, so
 that for all Ψ that vanish where u is prescribed

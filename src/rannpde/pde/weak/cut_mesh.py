@@ -1,4 +1,4 @@
-"""Meshes of shapes in the plane: boxes that boundaries and curved interfaces cut hold what a region leaves of them.
+"""Meshes of shapes in the plane, whose cells are boxes, clipped by the boundary and by curved interfaces.
 
 A domain is one region, or several of different materials. Cells of one region meet in what is inside of the sides of
 their boxes; cells of two regions meet in pieces of interfaces, which are found by their parameters, the same from both

@@ -55,9 +55,9 @@ class WeightedOutput:
 
 
 def dual_bound(records: Sequence[WeightedOutput], safety: float) -> float:
-    """A bound of the error of the output of the last solution; infinite where none came before it.
+    """A bound of the error of an output of the last solution; infinite where there is no solution before it.
 
-    safety : the bound over what the differences say
+    safety : the bound over the error that the differences indicate
     """
     last, earlier = records[-1], records[:-1]
     if not earlier:
@@ -68,7 +68,7 @@ def dual_bound(records: Sequence[WeightedOutput], safety: float) -> float:
 
 
 def bounded_outputs(records: Sequence[Mapping[str, WeightedOutput]], safety: float) -> dict[str, tuple[float, float]]:
-    """Output → value and bound, of those that all of the solutions have."""
+    """Output → value and bound, of the outputs that all solutions have."""
     names = [name for name in records[-1] if all(name in one for one in records)] if records else []
     return {name: (records[-1][name].value, dual_bound([one[name] for one in records], safety)) for name in names}
 
@@ -84,7 +84,7 @@ class GoalState:
 class GoalDiscretisation:
     """The weak form for the adaptive loop, refined for outputs.
 
-    goals : output → relative error that is wanted of it; others are only told
+    goals : output → relative error that is wanted of it; others are computed without a goal
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class GoalDiscretisation:
         return GoalState(state, outputs)
 
     def estimate(self, before: GoalState | None, now: GoalState) -> float:
-        """The largest bound of an output over what is wanted."""
+        """The largest bound of an output over its tolerance."""
         self.field_estimate = self.weak.estimate(None if before is None else before.state, now.state)
         for name, one in now.outputs.items():
             self.records.setdefault(name, []).append(one)
@@ -116,18 +116,18 @@ class GoalDiscretisation:
         return dual_bound(self.records[name], self.weak.settings.trust)
 
     def excess(self, name: str) -> float:
-        """The bound of an output over what is wanted."""
+        """The bound of an output over its tolerance."""
         last = self.records[name][-1]
         return self.bound(name) / max(self.goals[name] * abs(last.value), 1e-300)
 
     def indicators(self, now: GoalState) -> Array:
-        """Σ over the outputs of η_K(u) η_K(z), each over the error that is wanted of it."""
+        """Σ over the outputs of η_K(u) η_K(z), each over its tolerance."""
         wanted = {name: self.goals[name] * abs(now.outputs[name].value) for name in self.goals}
         parts = [now.outputs[name].products / max(size, 1e-300) for name, size in wanted.items()]
         return np.asarray(np.max(parts, axis=0))
 
     def refine(self, resolution: WeakResolution, now: GoalState, marked: Array) -> WeakResolution | None:
-        """As the weak form does, where the outputs need it."""
+        """The refinement of the weak form, with cells that are marked by the indicators of the outputs."""
         return self.weak.refine(resolution, replace(now.state, indicators=self.indicators(now)), marked)
 
 
@@ -166,7 +166,8 @@ def _residual_squares(
 ) -> Array:
     """(h/p)² ∫ residual² / diffusion of the adjoint equation in each cell (C,).
 
-    0 where the form is not symmetric, or the source of the adjoint is no function: the jumps alone tell then.
+    0 where the form is not symmetric, or the source of the adjoint is no function: only the jumps estimate the error of
+    the adjoint then.
     """
     problem, form, local = weak.problem, weak.form, state.local
     nothing = np.zeros(local.mesh.count)

@@ -39,7 +39,7 @@ def rectilinear(domain: Domain) -> bool:
 
 
 def flat_planes(domain: Domain) -> list[list[float]]:
-    """By axis, where sides of the boxes of a domain are, the ends of the domain included."""
+    """The coordinates of sides of the boxes of a domain, by axis, the ends of the domain included."""
     bounds = np.asarray(domain.bounds, dtype=float)
     planes = []
     for axis, (low, high) in enumerate(bounds):
@@ -66,7 +66,7 @@ class SingularEdge:
     across: tuple[int, ...]
 
     def levels(self, tol: float) -> int:
-        """How often cells at the edge are cut in a first mesh for an error of ``tol``."""
+        """How often cells at the edge are divided in a first mesh for an error of ``tol``."""
         return min(ceil(FIRST_EDGES * log(tol) / (2 * self.exponent * log(RATIO))), LEVELS // 2)
 
     def touched(self, bounds: Array, slack: Array) -> bool:
@@ -168,7 +168,7 @@ def _vertices(edges: Sequence[SingularEdge]) -> list[SingularEdge]:
 def _kinds(
     form: WeakForm, finder: ConditionFinder, edges: Sequence[SolidEdge], size: float
 ) -> list[tuple[Array, Array]]:
-    """What is prescribed, as projections (K, K), on the sides across both axes that meet in each edge."""
+    """Projections (K, K) on the prescribed combinations, on the sides across both axes that meet in each edge."""
     points, normals = np.concatenate([edge.beside(size) for edge in edges], axis=1)
     groups = finder.groups(points, normals)
     projections = np.empty((len(points), form.fields, form.fields))
@@ -186,7 +186,7 @@ def _across_edge(form: WeakForm, edge: SolidEdge, size: float) -> Array:
 
 
 def _exponent(diffusion: Array, edge: SolidEdge, kinds: tuple[Array, Array]) -> float:
-    """λ at an edge, that of the plane across it."""
+    """λ at an edge: the exponent of the problem in the plane across it."""
     quarter = {(1, 1): 0, (-1, 1): 1, (-1, -1): 2, (1, -1): 3}[int(edge.odd[0]), int(edge.odd[1])]  # the odd quadrant
     first, last = (kinds[1], kinds[0]) if quarter % 2 == 0 else (kinds[0], kinds[1])  # counter-clockwise round it
     start, opening, held = quarter * pi / 2, pi / 2, (first, last)
@@ -200,8 +200,8 @@ def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], mo
     slack = 1e-9 * tree.lengths
     left = [(edge, levels) for edge, levels in wanted if levels > 0]
     every = [edge for edge, _ in left]
-    apart = until_none(tree, lambda leaf: np.logical_and(*_ends_at(every, leaf, slack)), most)
-    tree = apart if len(apart.leaves) <= most else tree
+    separated = until_none(tree, lambda leaf: np.logical_and(*_ends_at(every, leaf, slack)), most)
+    tree = separated if len(separated.leaves) <= most else tree
     while left:
         finer = _once(tree, [edge for edge, _ in left], slack)
         if len(finer.leaves) > most:

@@ -1,4 +1,4 @@
-"""What a solution is at points of its cells: derivatives for indicators, decay of coefficients, output weights."""
+"""Values of a solution at points of its cells: derivatives for indicators, decay of coefficients, output weights."""
 
 from __future__ import annotations
 
@@ -104,16 +104,16 @@ def sampled(
 
 
 def decay(local: CellsWithFunctions, solution: WeightedFunctions) -> Array:
-    """Logarithm of the factor by which Legendre coefficients fall from degree to degree, the least of all fields.
+    """Logarithm of the factor by which Legendre coefficients fall from degree to degree, the least over the fields.
 
-    By least squares over the upper half of the degrees, of each cell (C,).
+    It is fitted by least squares to the upper half of the degrees, in each cell (C,).
     """
     whole = local.functions.whole_weights(solution.weights)
     return _rates(local.layer.sizes_by_degree(whole), local.layer.degree)
 
 
 def axis_decay(local: LocalMatrices, solution: HybridSolution) -> Array:
-    """The same by the degree along each axis, (C, d)."""
+    """The decay by the degree along each axis, (C, d)."""
     whole = local.functions.whole_weights(solution.weights)
     rates = [_rates(local.layer.sizes_by_degree(whole, axis), local.layer.degree) for axis in range(local.layer.dim)]
     return np.stack(rates, axis=1)

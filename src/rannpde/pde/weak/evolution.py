@@ -1,4 +1,4 @@
-"""Linear evolutions in weak form: the problems in space that they are at every moment.
+"""Linear evolutions in weak form, as problems in space at every moment.
 
 M₂ ∂_t² u + M₁ ∂_t u + A u = f(t) is stated as one problem in space whose coefficients have two more numbers, σ₁ in the
 place of ∂_t and σ₂ in that of ∂_t². The matrices of the problem at σ = 0 are those of A, and their change with σ₁ and
@@ -78,7 +78,7 @@ class WeakEvolution:
 
     @property
     def orders(self) -> tuple[int, ...]:
-        """Of the fields in time."""
+        """The orders of the fields in time."""
         return tuple(orders_in_time(self.problem).values())
 
     @property

@@ -1,7 +1,7 @@
-"""An evolution in weak form behind the adaptive loop: one integration in time on one mesh, its estimate, refinement.
+"""An evolution in weak form as the adaptive loop needs it: one integration on one mesh, its error estimate, refinement.
 
 Meshes, singular points and refinement are those of the problem in space. The second of two iterations has more
-functions, others drawn at random, and a smaller tolerance in time, so that their difference at points of space and time
+functions, which are drawn anew, and a smaller tolerance in time, so that their difference at points of space and time
 shows both errors of the first one: of space and of time. Linear systems are solved directly, to rounding.
 """
 
@@ -62,7 +62,7 @@ class EvolutionDiscretisation:
         return self.evolution.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def first(self) -> WeakResolution:
-        """Cells for the problem in space that resolve the initial values too."""
+        """The first cells: those of the problem in space, refined until they resolve the initial values too."""
         resolution = self.space.first()
         settings, dim = self.space.settings, self.space.dim
         layer = HiddenLayer.sample(dim, resolution.degree, settings, np.random.default_rng(0), self.space.curved)
@@ -82,7 +82,7 @@ class EvolutionDiscretisation:
         return WeakResolution(tree, resolution.degree)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
-        """One integration with functions of its own."""
+        """One integration in time, with newly drawn functions."""
         space = self.space
         layer = HiddenLayer.sample(space.dim, resolution.degree, space.settings, space.rng, space.curved)
         mesh = space.mesh(resolution.tree, layer)
@@ -95,7 +95,7 @@ class EvolutionDiscretisation:
         tuning = CellsTuning()
         tol = tuning.step_tolerance(self.tol, self.iterations)
         tableau = tuning.tableau(tol)
-        segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
+        segments = 1 if self.iterations % 2 else 3  # no step has the length of one of the iteration before
         integrator = WeakIntegrator(system, tableau, tol, segments, self.stop, self.first_step)
         path = integrator.run(begin, rate, self.sizes)
         self.iterations += 1
@@ -123,7 +123,7 @@ class EvolutionDiscretisation:
     ) -> tuple[Array, float, HybridSolution]:
         """Squared indicators (C,) and the energy, both as integrals over time, and the solution when they were largest.
 
-        By the ends of a few steps: of data that do not agree at the start, only what is left in L² matters.
+        They are evaluated at the ends of a few steps: of incompatible data only the L² part remains there.
         """
         stages, space, fields = len(derivative), self.space, system.fields
         ends = path.times[1:] - path.times[0]
@@ -160,7 +160,7 @@ class EvolutionDiscretisation:
         return squares.sum(axis=0), float(spans @ sizes), shown
 
     def _moving_energy(self, state: Array, speed: Array, system: SemiDiscreteForm, time: float) -> float:
-        """u·M₁u over the time so far, and ∂_t u·M₂ ∂_t u: what the energy balance has beside the gradients.
+        """u·M₁u over the time so far, and ∂_t u·M₂ ∂_t u: what the energy balance contains besides the gradients.
 
         A solution that does not vary in space has no other energy that its error could be compared with.
         """
@@ -179,18 +179,18 @@ class EvolutionDiscretisation:
 
     @property
     def displacement(self) -> bool:
-        """Whether the fields are components of one vector, and are judged as such."""
+        """Whether the fields are components of one vector, whose error is measured as that of a vector."""
         return self.space.displacement
 
     def estimate(self, before: WeakState | None, now: WeakState) -> float:
-        """Of the relative L² error in space and time, from the difference of two integrations."""
+        """The estimate of the relative L² error in space and time, from the difference of two integrations."""
         if before is None or not np.isfinite(now.values).all() or not np.isfinite(before.values).all():
             return np.inf
         change = judged_difference(self.displacement, before.values, now.values)
         settings = self.space.settings
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         factor = float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
-        if self.changes:  # two differences show how fast errors fall: the rest of a geometric series is left
+        if self.changes:  # two differences give the ratio of a geometric series, whose rest is the error
             ratio = min(change / self.changes[-1], 0.5)
             factor = min(factor, max(ratio / (1 - ratio), gain))
         self.changes.append(change)
@@ -214,11 +214,11 @@ def _projection_misses(mesh: WeakMesh, layer: HiddenLayer, values: Callable[[Arr
         points = middle + half * grid if part is None else part.points
         weights = float(half.prod()) * shares if part is None else part.weights
         root = np.sqrt(weights)[:, None]
-        wanted = root * values(points)
-        size += float(np.square(wanted).sum())
-        if np.ptp(wanted / np.where(root > 0, root, 1.0), axis=0).max() == 0.0:
+        target = root * values(points)
+        size += float(np.square(target).sum())
+        if np.ptp(target / np.where(root > 0, root, 1.0), axis=0).max() == 0.0:
             continue
         table = root * layer.tables((points - middle) / half)[:, 0]
-        solved = np.linalg.lstsq(table, wanted, rcond=1e-12)[0]
-        missed[cell] = np.linalg.norm(table @ solved - wanted)
+        solved = np.linalg.lstsq(table, target, rcond=1e-12)[0]
+        missed[cell] = np.linalg.norm(table @ solved - target)
     return missed, float(np.sqrt(size))

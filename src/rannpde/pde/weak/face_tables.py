@@ -47,7 +47,7 @@ class FaceTables:
         return np.asarray(np.matmul(self._legendre(second[0]), lines).reshape(count * count, width))
 
     def in_plane(self, points: Array) -> tuple[Array, Array]:
-        """Which faces (P,) with nodes (P, q, 2) are flat, and the functions (N, q, n) on these."""
+        """Which faces (P,) with nodes (P, q, 2) are flat, and the functions (N, q, n) on the flat ones."""
         across = np.ptp(points, axis=1).argmin(axis=1)
         flat = np.ptp(points, axis=1).min(axis=1) == 0.0
         tables = np.empty((int(flat.sum()), points.shape[1], self._cube.shape[2]))

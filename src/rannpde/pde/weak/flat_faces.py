@@ -1,7 +1,8 @@
 """Matrices of whole boxes whose coefficients are constant along each face: few integrals over faces serve all cells.
 
 Faces that lie alike in the coordinates of their cells have the same products of functions, slopes and traces, up to the
-area of the face and the lengths of the cell. What a face adds to the matrices of a cell is a combination of these.
+area of the face and the lengths of the cell. The contribution of a face to the matrices of a cell is a combination of
+these.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class PairCoefficients:
 
     @property
     def constant(self) -> bool:
-        """Whether they do not change along any face."""
+        """Whether the coefficients are constant along each face."""
         every = (self.flux, self.penalty, self.drift, self.prescribed, self.total)
         return all(bool(even_coefficients(one).all()) for one in every)
 
 
 @dataclass(frozen=True, eq=False)
 class FaceCoefficients:
-    """What stands before the products on faces (P,), times their areas.
+    """Factors of the products on faces (P,), times the areas of the faces.
 
     held (P, K, F, d) : n·A of the prescribed combinations, over the lengths of the cell; total (P, K, F) : penalty,
     inflow and Robin's coefficient; flux (P, K, F, d), penalty (P, K, F), inflow and outflow (P, K) : beside traces
@@ -83,7 +84,7 @@ class FaceProducts:
         return cls(same, plain, traced, trace.T @ heavy)
 
     def add_to_cells(self, matrix: Array, coefficients: FaceCoefficients) -> None:
-        """To the matrices (B, F, k, F, k) of cells that have s faces each, in a row."""
+        """Add the faces to the matrices (B, F, k, F, k) of cells, each of which has s consecutive faces."""
         count, fields = len(matrix), matrix.shape[1]
         rows = np.arange(len(self.same)).reshape(count, -1)
         for column in rows.T:

@@ -56,10 +56,12 @@ def side_fluxes(local: LocalMatrices, solution: HybridSolution, finder: Conditio
 
 
 def bounded_fluxes(records: Sequence[FluxRecord], safety: float) -> dict[str, tuple[tuple[float, ...], float]]:
-    """The fluxes of the last iteration, with bounds by what they changed since the two before, less what was gained.
+    """The fluxes of the last iteration, with bounds by their changes since the two iterations before it.
 
-    safety : the bound over the change that it rests on. All fluxes have errors of one size, so that a change that
-    vanishes by chance in one makes no bound small.
+    The change since the earlier one is lowered by the factor by which the indicators fell since. All fluxes have the
+    bound of the largest change, since a single flux may agree by chance.
+
+    safety : the bound over the change from which it is computed
     """
     if len(records) < 2:
         return {}

@@ -1,4 +1,4 @@
-"""The weak form of a problem: fluxes whose normal components are what the stated conditions speak of.
+"""The weak form of a problem: fluxes whose normal components occur in the stated conditions.
 
 A condition with first derivatives, b·∇u + c u = g on a side with normal n, is *natural* if b·∇u is a combination of the
 normal fluxes, b^f_j = Σ_k R_k n_i A^{kf}_{ij}. Derivatives along the normal fix R, whatever the split of mixed
@@ -40,7 +40,7 @@ COEFFICIENT_SAMPLES = 12
 
 @dataclass(frozen=True, eq=False)
 class BoundaryRows:
-    """What conditions say at boundary points: projection (M, K, K) on prescribed combinations of fields, their values
+    """Conditions at boundary points: projection (M, K, K) on prescribed combinations of fields, their values
     (M, K), and the normal flux of the others, natural (M, K) - robin (M, K, K) · u."""
 
     projection: Array
@@ -56,9 +56,10 @@ class BoundaryRows:
 
 @dataclass(frozen=True)
 class StiffnessPart:
-    """A diffusion in which no strain has more than ``ratio`` times the stiffness of the softest one; or what it leaves.
+    """A diffusion in which no strain has more than ``ratio`` times the stiffness of the softest one; or the remainder.
 
-    remainder : what is left, over this number, without lower terms, loads and natural data; 0 for the limited diffusion
+    remainder : the remainder is taken, divided by this number, without lower terms, loads and natural data; 0 for the
+    limited diffusion
     """
 
     ratio: float
@@ -165,7 +166,7 @@ class WeakForm:
         return linearised_condition(term.expression, self.system.fields, known, state, points.shape)
 
     def described(self) -> list[str]:
-        """For the report: which fluxes were integrated by parts, and how each condition enters."""
+        """The lines of the report: which fluxes were integrated by parts, and how each condition enters."""
         kind = "symmetric" if self.symmetric else "not symmetric"
         natural = [t.name for t in self.terms if any(jet.order for jet in t.expression.jets)]
         if self.quasilinear is not None:
@@ -180,7 +181,7 @@ class WeakForm:
 
 
 def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Array:
-    """R (M, r, K) with slopes·n = R n·A n: which normal fluxes conditions with slopes (M, r, F, d) speak of."""
+    """R (M, r, K) with slopes·n = R n·A n: the normal fluxes that occur in conditions with slopes (M, r, F, d)."""
     across = np.einsum("mi,mkfij,mj->mkf", normals, diffusion, normals)
     wanted = np.einsum("mrfj,mj->mrf", slopes, normals)
     return np.asarray(np.swapaxes(np.linalg.solve(np.swapaxes(across, 1, 2), np.swapaxes(wanted, 1, 2)), 1, 2))
@@ -318,7 +319,7 @@ def _softest(values: Array) -> Array:
 
 
 def _uneven(diffusion: Array) -> Array:
-    """What keeps a diffusion (M, K, F, d, d) from being symmetric, as one row."""
+    """The differences of entries of a diffusion (M, K, F, d, d) that vanish if it is symmetric, as one row."""
     return np.asarray((diffusion - diffusion.transpose(0, 2, 1, 4, 3)).ravel())
 
 

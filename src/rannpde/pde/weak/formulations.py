@@ -1,4 +1,4 @@
-"""What the weak form makes of a problem: cells of a stationary problem, of a plate, or of an evolution."""
+"""Formulations of a problem in weak form: those of a stationary problem, of a plate, and of an evolution."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from rannpde.rounding import COMPUTED
 
 @dataclass(frozen=True, eq=False)
 class StateRecord:
-    """What is computed from a state beside its error: fluxes through sides, and outputs with their adjoints."""
+    """The quantities that are stored of a state: fluxes through sides, and outputs with their adjoints."""
 
     fluxes: FluxRecord | None = None
     weighted: Mapping[str, WeightedOutput] | None = None
 
 
 class WeakFormulation(Protocol):
-    """A discretisation for the adaptive loop, and what a solve tells of its states.
+    """A discretisation for the adaptive loop, with the records and bounds of its states.
 
     sentences : about the form, for the report
     """
@@ -52,7 +52,7 @@ class WeakFormulation(Protocol):
 
     @property
     def free(self) -> str | None:
-        """What the equations and conditions leave free, if anything."""
+        """The part of the solution that equations and conditions do not determine, in words; None if there is none."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class WeakFormulation(Protocol):
         ...
 
     def record(self, state: Any) -> StateRecord:
-        """What is kept of a state."""
+        """The quantities that are stored of a state."""
         ...
 
     def bound(self, state: Any) -> EnergyBound | None:
@@ -116,7 +116,7 @@ class StationaryFormulation:
 
 @dataclass(frozen=True, eq=False)
 class LinearFormulation:
-    """A linear evolution, or an equation of fourth order: nothing is kept of their states, and no bound is known."""
+    """A linear evolution, or an equation of fourth order: no fluxes or outputs are stored, and no bound is known."""
 
     discretisation: EvolutionDiscretisation | PlateDiscretisation
     sentences: tuple[str, ...]
@@ -125,11 +125,11 @@ class LinearFormulation:
     rounding: str = ""
 
     def record(self, state: WeakState | PlateState) -> StateRecord:
-        """Nothing."""
+        """An empty record."""
         return StateRecord()
 
     def bound(self, state: WeakState | PlateState) -> EnergyBound | None:
-        """None is known."""
+        """None: no bound is known."""
         return None
 
 
@@ -143,7 +143,7 @@ def formulation_of(
     problem: Problem, tol: float, settings: WeakSettings, rng: np.random.Generator, check_budget: Callable[[], None],
     stop: Callable[[], bool], degree: int | None,
 ) -> WeakFormulation:  # fmt: skip
-    """The discretisation of a problem; ``stop`` tells whether time integration has to end."""
+    """The discretisation of a problem; ``stop`` returns whether the integration in time has to end."""
     if isinstance(problem.domain, SpaceTime):
         evolution = EvolutionDiscretisation(weak_evolution(problem), tol, settings, rng, check_budget, stop, degree)
         space = evolution.space

@@ -55,8 +55,8 @@ class LinearisedOutput:
 class WeightableOutput:
     """An output whose derivative is a load on the functions of cells.
 
-    region : of an integral, None for values at points; point : that of an expression at one point, None where it names
-    its points itself; mean : whether the integral is divided by the measure of its region
+    region : of an integral, None for values at points; point : that of an expression at one point, None where the
+    expression contains its points; mean : whether the integral is divided by the measure of its region
     """
 
     name: str
@@ -166,7 +166,7 @@ class WeightableOutput:
     # ------------------------------------------------------------------------------------------------------- sides
 
     def _on_sides(self, local: LocalMatrices, weights: Array, load: Array) -> LinearisedOutput | None:
-        """Over sides: values as they are, fluxes by the weak residual; None for other derivatives."""
+        """The value over sides, with fluxes by the weak residual; None where other derivatives occur."""
         assert self.region is not None
         patches = local.mesh.patches
         middle = patches.points.shape[1] // 2
@@ -215,7 +215,7 @@ class WeightableOutput:
     def _inside(
         self, local: LocalMatrices, weights: Array, network: CellNetwork, load: Array
     ) -> LinearisedOutput | None:
-        """Over shapes and lines inside, which cut through cells."""
+        """The value over shapes and lines inside the domain, which cut through cells."""
         assert self.region is not None
         patches = self.region.patches
         if patches is None:

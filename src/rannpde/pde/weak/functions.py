@@ -1,4 +1,4 @@
-"""The functions of all cells of a mesh: those of a whole box, or combinations of them that fit what is left of a box.
+"""The functions of all cells of a mesh: those of a whole box, or combinations of them on cut cells.
 
 On a cut cell the functions of the whole box are nearly dependent. Combinations that are orthonormal in H¹ on the part
 take their place.
@@ -76,8 +76,8 @@ class CellFunctions:
         return known if self.layer.dim < 3 else np.asarray(known @ self.combinations[cell])
 
     def integrand_table(self, cell: int) -> Array:
-        """The same, in space of the functions of the whole box: there integrals are ``combined``, and not the points,
-        which are many."""
+        """Values and derivatives (Q, 1 + d, k) for integrals over a cut cell: in space those of the functions of the
+        whole box, since there the few integrals are ``combined``, and not the values at many points."""
         known = self._tables.get(cell)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""Solving the weak form until outputs are as accurate as wanted: cells where these need them."""
+"""Goal-oriented refinement of the weak form: cells are refined until outputs have the wanted accuracy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def solve_outputs(
     monitor: Monitor,
     why: str,
 ) -> Solution:
-    """Solve until every goal, output → relative error, has a bound below it; NoAdjoint where one of them cannot.
+    """Solve until every goal, output → relative error, has a bound below it; NoAdjoint where there is none for an
+    output.
 
     ``history.weighted`` has values and bounds of all outputs that have one.
     """
@@ -44,10 +45,10 @@ def solve_outputs(
     goal = GoalDiscretisation(weak, tuple(outputs.values()), goals)
     estimates: dict[int, float] = {}
 
-    def tell(now: GoalState, excess: float, seconds: float) -> WeakIteration:
+    def record_state(now: GoalState, excess: float, seconds: float) -> WeakIteration:
         state = now.state
         estimates[id(state)] = goal.field_estimate
-        run.told(state, float(goal.field_estimate))
+        run.add_iteration(state, float(goal.field_estimate))
         run.records.append((state, StateRecord(weighted=now.outputs)))
         monitor.tell(len(run.iterations), 1, width=state.unknowns, estimate=excess, counted="unknowns")
         return run.iterations[-1]
@@ -55,7 +56,7 @@ def solve_outputs(
     record: AdaptiveRecord[GoalState, WeakIteration] = AdaptiveRecord()
     with one_thread(problem.domain.dim < 3):
         try:
-            outcome = run.loop.run(goal, weak.first(), 1.0, lambda: monitor.ended, tell, record=record)
+            outcome = run.loop.run(goal, weak.first(), 1.0, lambda: monitor.ended, record_state, record=record)
         except KeyboardInterrupt:
             if record.best is None:
                 raise

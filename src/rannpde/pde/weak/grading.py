@@ -1,4 +1,4 @@
-"""Where solutions are not smooth, as far as a problem tells, and trees of cells that follow.
+"""Points of a problem where its solution may be singular, and trees of cells that are graded towards them.
 
 In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near
 one of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two. The
@@ -35,7 +35,7 @@ LEVELS = 30
 RINGS = 6
 """Rings of cells round a point that must be alike to be continued to infinity, where cells of quadrants differ."""
 FIRST = 0.8
-"""Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
+"""Share of these halvings that a first mesh has: the error estimate decides whether more are needed."""
 WIDEST = 2.0
 """Longest over shortest side of a first cell."""
 
@@ -141,7 +141,7 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
 
 
 def form_interfaces(form: WeakForm) -> Interfaces:
-    """Where the coefficients of a form jump."""
+    """The interfaces at which the coefficients of a form jump."""
     return interfaces_of(form.problem) if form.system.kinked else Interfaces()
 
 
@@ -157,7 +157,7 @@ def _right(direction: Array) -> Array:
 
 
 def _prescribed(form: WeakForm, finder: ConditionFinder, points: Array, normals: Array) -> tuple[Array, Array]:
-    """Projections (K, K) on what is prescribed at two points of the boundary."""
+    """Projections (K, K) on the prescribed combinations at two points of the boundary."""
     groups = finder.groups(points, normals)
     one, other = (
         form.rows(finder.conditions[group], points[[k]], normals[[k]]).projection[0] for k, group in enumerate(groups)
@@ -221,7 +221,7 @@ def graded_tree(
 
     tree = until_none(tree, wide)
     for one in points:
-        if one.levels(tol):  # cells of one size all round, whatever the leaves are
+        if one.levels(tol):  # cells on all sides of the point have one size, whatever the leaves are
             tree = _even_round(tree, np.array(one.point), slack)
     return towards_points(tree, [(one.point, one.levels(tol)) for one in points])
 

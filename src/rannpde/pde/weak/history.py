@@ -1,4 +1,4 @@
-"""What only the weak form can tell: its iterations, fluxes, and outputs with bounds by dual-weighted residuals."""
+"""The record of the weak form: its iterations, fluxes, and outputs with bounds by dual-weighted residuals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WeakIteration:
 
 @dataclass(frozen=True)
 class WeakHistory:
-    """What only the weak form can tell: its iterations, and which form was used."""
+    """The record of the weak form: its iterations, and which form was used."""
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class WeakHistory:
     advice = "more time, or a weaker tolerance, may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of the report."""
         lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.bound is not None:
             lines.append(
@@ -60,7 +60,7 @@ class WeakHistory:
         return [*self.form, *lines]
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The record as data for JSON."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         fluxes = {name: [list(values), error] for name, (values, error) in self.fluxes.items()}
         weighted = {name: list(pair) for name, pair in self.weighted.items()}

@@ -1,7 +1,8 @@
 """Integration in time of the weak form: Radau IIA on one mesh, with steps that are intervals of a binary tree.
 
 All stages of a step are linear systems with the same few matrices A + σM₁ + σ²M₂, σ an eigenvalue of the method over
-the length of the step. Lengths are halves of halves of the whole time, so that few factorisations serve all steps.
+the length of the step. Lengths of steps are the whole time over powers of two, so that few factorisations serve all
+steps.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class WeakIntegrator:
     )
 
     def run(self, state: Array, rate: Array, sizes: Array) -> WeakTrajectory:
-        """From a state and, where the fields are of second order in time, a rate (C, n); sizes (F,) : of the fields."""
+        """Integrate from a state and, where fields are of second order in time, a rate (C, n); sizes (F,) : of the
+        fields."""
         tableau, system = self.tableau, self.system
         start, end = system.evolution.interval
         wait = self.tuning.steps_per_factor
@@ -124,7 +126,8 @@ class WeakIntegrator:
         return system.from_modes(stages), traces
 
     def _error(self, state: Array, stages: Array, sizes: Array, first: bool) -> float:
-        """The size of the first Legendre coefficient that a step lacks, relative to the fields."""
+        """The error of a step relative to the fields: the size of the first Legendre coefficient in time that it
+        lacks."""
         every = np.concatenate([state[None], stages])
         series = np.tensordot(self.tableau.legendre, every, axes=1)[-3:]
         norms = self.system.norms(series) / np.where(sizes > 0, sizes, 1.0)

@@ -1,4 +1,4 @@
-"""Points where curved or inclined interfaces meet each other or the boundary, and how solutions behave there."""
+"""Points where curved or inclined interfaces meet each other or the boundary, and the exponents of solutions there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def interface_points(
 
 
 def with_interfaces(points: Sequence[SingularPoint], more: Sequence[SingularPoint]) -> tuple[SingularPoint, ...]:
-    """All points; of two with the same coordinates that of the interface, with the lower exponent."""
+    """All points of both lists; where coordinates agree, that of the interface, with the lower exponent."""
     merged = {one.point: one for one in points}
     for one in more:
         near = next((key for key in merged if np.allclose(key, one.point, rtol=JOINED, atol=JOINED)), None)

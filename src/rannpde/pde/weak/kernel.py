@@ -1,4 +1,4 @@
-"""Motions that nothing holds: constants under pure Neumann conditions, rigid motions of a body without support.
+"""Motions that no condition fixes: constants under pure Neumann conditions, rigid motions of a body without support.
 
 A field w = a + B x is free if its flux vanishes, and no reaction, advection or condition acts on it. A load that does
 work on a free motion has no equilibrium; one that does none leaves the motion undetermined.
@@ -24,7 +24,7 @@ MOTION_SAMPLES = 40
 
 @dataclass(frozen=True, eq=False)
 class FreeMotions:
-    """Affine fields that nothing holds, coefficients (r, F, 1 + d) of 1 and of (x - middle) / size."""
+    """Affine fields that no condition fixes, coefficients (r, F, 1 + d) of 1 and of (x - middle) / size."""
 
     coefficients: Array
     middle: Array
@@ -39,7 +39,7 @@ class FreeMotions:
         return np.asarray(np.einsum("rfa,ma->rmf", self.coefficients, columns))
 
     def described(self, fields: tuple[str, ...]) -> str:
-        """In words: which they are."""
+        """A description of the free motions in words."""
         plain = [name for k, name in enumerate(fields) if self._constant(k)]
         if len(plain) == len(self):
             return f"a constant in {', '.join(plain)}"

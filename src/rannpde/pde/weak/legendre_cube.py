@@ -46,8 +46,8 @@ class LegendreCube:
         return np.asarray(values.reshape(a * b * c, width))
 
     def _along(self, axis: int) -> list[tuple[tuple[Array, Array], Array]]:
-        """For each sum of the degrees along the two other axes these degrees, and the coefficients by the degree along
-        one axis: of few degrees where the sum is large, since total degrees are bounded."""
+        """The coefficients by the degree along one axis, for each sum of the degrees along the two others, and these
+        degrees: few along the axis where the sum is large, since total degrees are bounded."""
         if axis not in self._layers:
             turned, order = np.moveaxis(self._cube, axis, 0), len(self._cube)
             layers = []

@@ -82,7 +82,7 @@ class LocalMatrices:
         self.read_conditions()
 
     def read_conditions(self) -> None:
-        """What conditions say on the patches: again where data have changed."""
+        """Evaluate the conditions on the patches; to be repeated where data have changed."""
         mesh, patches = self.mesh, self.mesh.patches
         fields, count = self.fields, patches.points.shape[1]
         self.projection = np.zeros((len(patches), count, fields, fields))
@@ -126,7 +126,7 @@ class LocalMatrices:
     def tables(self, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, k) and gradients (d, P, q, k) of the functions of cells (P,) at points (P, q, d).
 
-        Most faces look alike in the coordinates of their cells: what differs is computed once.
+        Most faces lie alike in the coordinates of their cells: each kind of face is computed once.
         """
         first, same, scaled = self._distinct_faces(cells, points)
         table = self.layer.side_tables(scaled[first])
@@ -179,7 +179,7 @@ class LocalMatrices:
         )
 
     def mass(self, other: LocalMatrices, batch: CellBatch) -> Array:
-        """What another form has beyond this one in its reaction and in Robin's coefficients, (B, n, n)."""
+        """The mass (B, n, n): the difference of another form and this one in reaction and Robin's coefficients."""
         coefficients = self.volume.more_reaction(batch.cells, other.form)
         matrix = self.volume.matrices(coefficients, np.arange(len(batch.cells)))
         flat = batch.pairs[:, batch.faces :].ravel()
@@ -194,7 +194,7 @@ class LocalMatrices:
         return matrix.reshape(len(batch.cells), n, n)
 
     def condensed(self, batch: CellBatch) -> DistinctMatrices:
-        """The same, with the matrices of cells that are alike only once."""
+        """The matrices of a batch, those of cells that are alike only once."""
         coefficients = self.volume.coefficients(batch.cells)
         first, same = self._alike(batch, coefficients)
         some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
@@ -234,7 +234,8 @@ class LocalMatrices:
         return first, same.ravel()
 
     def _matrices(self, batch: CellBatch, matrix: Array) -> tuple[Array, Array, Array, Array]:
-        """All but the loads; matrix (B, F, k, F, k) : the volume integrals, to which those over faces are added."""
+        """The matrices without the loads; matrix (B, F, k, F, k) : the volume integrals, to which those over faces are
+        added."""
         cells, pairs, t = batch.cells, batch.pairs, batch.faces
         b, s, fields = len(cells), pairs.shape[1], self.fields
         flat = pairs.ravel()
@@ -275,7 +276,7 @@ class LocalMatrices:
         return products.beside_traces(len(batch.cells), batch.faces, coefficients)
 
     def _by_points(self, batch: CellBatch, matrix: Array, own: PairCoefficients) -> tuple[Array, Array, Array]:
-        """The same whatever the coefficients and cells are, from all points of all faces."""
+        """Add integrals over faces for any coefficients and cells, by quadrature at all points of all faces."""
         pairs, t, fields = batch.pairs, batch.faces, self.fields
         b, s = pairs.shape
         flat = pairs.ravel()

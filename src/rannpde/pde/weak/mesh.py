@@ -1,7 +1,7 @@
 """Cells, faces between them and patches of the boundary, as arrays.
 
-A cell is a leaf of a tree of boxes that lies in the domain, or what the domain leaves of it. Every face has one space
-of traces; a cell beside smaller ones has several faces on a side.
+A cell is a leaf of a tree of boxes that lies in the domain, or the part of a leaf that lies in the domain. Every face
+has one space of traces; a cell beside smaller ones has several faces on a side.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BoundaryPatches:
 
 @dataclass(frozen=True, eq=False)
 class CutPart:
-    """What the domain leaves of a cell: points (Q, d) and weights (Q,) of a rule."""
+    """The part of a box that lies in the domain: points (Q, d) and weights (Q,) of its quadrature rule."""
 
     points: Array
     weights: Array
@@ -95,7 +95,8 @@ class WeakMesh:
 
     @cached_property
     def located(self) -> tuple[CellNode, Array, tuple[Interface, ...]]:
-        """A tree that finds the cell of a point, the cell of each of its leaves, and what divides leaves."""
+        """A tree that finds the cell of a point, the cell of each of its leaves, and the interfaces that divide
+        leaves."""
         if self.lookup is not None and self.materials is not None:
             return *self.lookup.divided(self.tree, self.leaves, self.materials), self.lookup.interfaces
         homes = np.zeros(len(self.tree.leaves), dtype=int)
@@ -113,12 +114,12 @@ class WeakMesh:
 
     @property
     def halfwidths(self) -> Array:
-        """(C, d)."""
+        """Half of the lengths of the boxes of cells, (C, d)."""
         return np.asarray(0.5 * (self.boxes[:, :, 1] - self.boxes[:, :, 0]))
 
     @cached_property
     def whole(self) -> Array:
-        """Cells that are whole boxes."""
+        """Numbers of the cells that are whole boxes."""
         return np.array([cell for cell in range(self.count) if cell not in self.parts], dtype=int)
 
     def mapped(self, cells: Array, grid: Array) -> Array:
@@ -244,7 +245,7 @@ class ConditionFinder:
 
 
 def lies_on_side(region: Side, points: Array, normals: Array) -> Array:
-    """Which points (B, d) of the boundary lie on a region of it; normals tell apart the sides of a corner."""
+    """Which points (B, d) of the boundary lie on a region of it; normals distinguish the sides of a corner."""
     if isinstance(region, FlatSide):  # up to rounding, in the middle of patches: no need of the face's own ends
         slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])
         close = np.abs(points[:, region.axis] - region.value) <= slack

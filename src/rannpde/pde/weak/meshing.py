@@ -58,19 +58,19 @@ class ShapeMesher:
 
     @cached_property
     def regions(self) -> tuple[MaterialRegion, ...]:
-        """What curved interfaces divide the domain into; none where there are none."""
+        """The regions into which curved interfaces divide the domain; an empty tuple where there are none."""
         return material_regions(self.domain, self.interfaces.curved) if self.interfaces.curved else ()
 
     @cached_property
     def clippers(self) -> list[BoxClipper]:
-        """By which boxes are clipped, one per region; none where cells are whole boxes."""
+        """The clippers of boxes in the plane, one per region; an empty list where cells are whole boxes."""
         if self.regions:
             return [BoxClipper(region, region.own) for region in self.regions]
         return [] if is_box(self.domain) or self.domain.dim > 2 else [BoxClipper(self.domain)]
 
     @cached_property
     def solid(self) -> SolidClipper | None:
-        """By which boxes in space are clipped; None where cells are whole boxes."""
+        """The clipper of boxes in space; None where cells are whole boxes."""
         return SolidClipper(self.domain) if self.domain.dim == 3 and not rectilinear(self.domain) else None
 
     @property
@@ -94,7 +94,7 @@ class ShapeMesher:
         return self._round_curves(graded_tree(bounds, flat, points, tol, across))
 
     def _round_curves(self, tree: CellNode) -> CellNode:
-        """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
+        """Cells in which curved sides turn by no more than about a right angle, so that no cell has a hole inside."""
         dim = self.domain.dim
         while self.clippers or self.solid is not None:
             boxes = np.array([leaf.bounds for leaf in tree.leaves])

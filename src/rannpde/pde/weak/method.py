@@ -105,7 +105,7 @@ class WeakCells:
         form = evolution.still if evolution is not None else weak_formulation(problem)
         if form.problem.domain.dim == 3 and shape_obstacle(form.problem):
             return ("cells that curved walls cut in space cost it many times what they cost least squares",)
-        if problem.jumping or problem.inequalities or problem.free_constants:  # it tells whether the data balance
+        if problem.jumping or problem.inequalities or problem.free_constants:  # it checks compatible data
             return ()
         rough = WeakDiscretisation(form, MUCH_SMALLER, self.settings, np.random.default_rng(0), lambda: None)
         if any(exponent < 1 for exponent in rough.exponents):

@@ -1,9 +1,9 @@
 """Direct solution of the system of traces in space: nested dissection along the tree, by dense factorisations.
 
 Every face lies in the plane of one node of the tree, between a cell below and a cell above. When the traces inside both
-children of a node are eliminated, its faces are eliminated too, and what is left is a dense Schur complement on the
-faces around the node (the multifrontal method). The work is in few large dense matrices, which take a small part of
-the time of a general sparse factorisation, and no sparse matrix is formed.
+children of a node are eliminated, its faces are eliminated too, which leaves a dense Schur complement on the faces
+around the node (the multifrontal method). The work is in few large dense matrices, which take a small part of the time
+of a general sparse factorisation, and no sparse matrix is formed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PartitionedComplement:
 
 @dataclass(frozen=True, eq=False)
 class TraceComplement:
-    """What is left of some cells: numbers of unknowns (n,), and the Schur complement (n, n) on them."""
+    """The Schur complement (n, n) of some cells, and the numbers (n,) of its unknowns."""
 
     unknowns: Array
     schur: Array
@@ -142,7 +142,7 @@ class MultifrontalFactors:
     def _eliminate(
         self, node: CellNode, leaves: dict[CellNode, int], own: dict[int, TraceComplement]
     ) -> TraceComplement | None:
-        """What remains on the faces around a node; None where no cell is in it."""
+        """The Schur complement on the faces around a node; None where no cell is in it."""
         if node.children is None:
             return own.pop(leaves[node], None)
         one, other = (self._eliminate(child, leaves, own) for child in node.children)

@@ -30,7 +30,7 @@ from rannpde.pde.weak.tangent import TangentSystem
 
 @dataclass(frozen=True, eq=False)
 class WeakStep:
-    """What is taken off a state; residual : of that state."""
+    """A step that is subtracted from a state; residual : of that state."""
 
     system: TangentSystem
     form: NewtonForm
@@ -149,6 +149,6 @@ class StartForm:
         self, numbers: Sequence[int], points: Array, normals: Array, values: Array, slopes: Array, here: Linearisation,
         share: float = 1.0,
     ) -> BoundaryState:  # fmt: skip
-        """What is prescribed; no flux elsewhere."""
+        """The prescribed values, and zero fluxes elsewhere."""
         state = self.form.boundary(numbers, points, normals, values, slopes, here, share)
         return replace(state, flux=np.zeros_like(state.flux), robin=np.zeros_like(state.robin))

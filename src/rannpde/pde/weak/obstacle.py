@@ -82,7 +82,7 @@ class ReactionForm:
         return reactions
 
     def signed(self, points: Array, values: Array) -> Array:
-        """What reactions add to the equations as they were stated, (M, F)."""
+        """The terms (M, F) of reactions in the equations as they were stated."""
         return self.reactions(points, values) * np.array(self.form.system.signs)
 
     def reaction(self, one: Inequality, points: Array, values: Array) -> Array:
@@ -93,7 +93,7 @@ class ReactionForm:
 
 
 def resting_reaction(form: QuasilinearForm, one: Inequality, points: Array) -> Array:
-    """What an obstacle must push with where the field lies on it, (M,) ≥ 0, zero where that is not finite."""
+    """The reaction (M,) ≥ 0 of an obstacle if the field is equal to it, zero where that is not finite."""
     expression = form.problem.expressions[form.system.names[0]]
     known = form.problem.vocabulary.at(points)
     jets = {}

@@ -1,4 +1,4 @@
-"""Plates by the symmetric interior penalty method: one solve on cells, behind the adaptive loop.
+"""Plates by the symmetric interior penalty method: one solve on cells, as the adaptive loop needs it.
 
 With M(w) the moments, Q = ∇·M(w)·n, averages {·} and jumps [·] on the faces, find w with
 
@@ -112,7 +112,8 @@ class PlateDiscretisation:
         return self.last
 
     def estimate(self, before: PlateState | None, now: PlateState) -> float:
-        """Of the relative L² error: the difference of two solutions, the error of the earlier one."""
+        """The estimate of the relative L² error: the difference of two solutions, which is the error of the earlier
+        one."""
         self.known = np.inf if before is None else relative_difference(before.values, now.values)
         return self.known
 

@@ -4,8 +4,9 @@ With Poisson's ratio ν the energy is that of the moments M = c ((1 - ν) ∇²w
 
     ∫ M(w):∇²v  =  ∫ c ∇⁴w v  +  ∮ M_nn ∂_n v - (c w_nnn + c (2 - ν) w_ntt) v  +  corner forces.
 
-The equation does not know ν: the conditions do. A moment, w_nn + ν w_tt = m, and a shear force, w_nnn + (2 - ν) w_ntt =
-q, are natural for one ν, which all sides on which w is not prescribed have to share. Forces at free corners are zero.
+ν does not occur in the equation, only in the conditions. A moment, w_nn + ν w_tt = m, and a shear force,
+w_nnn + (2 - ν) w_ntt = q, are natural for one ν, which all sides on which w is not prescribed have to share. Forces at
+free corners are zero.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PlateForm:
         return order, -value / (partials[lead] * sign)
 
     def described(self) -> list[str]:
-        """For the report."""
+        """The lines of the report."""
         return [f"weak form of a plate with Poisson's ratio {self.ratio:.4g} at sides that are not held, symmetric"]
 
 
@@ -108,8 +109,8 @@ def plate_form(problem: Problem) -> PlateForm:
     held = {str(term.region): term for term in problem.constraints if _order(term) == 0}
     every = [(term, _ratio(problem, term)) for term in problem.constraints]
     ratios = {term.name: stated for term, stated in every if stated is not None and str(term.region) not in held}
-    told = list(ratios.values()) or [stated for _, stated in every if stated is not None]
-    ratio = next(iter(told), 0.0)
+    candidates = list(ratios.values()) or [stated for _, stated in every if stated is not None]
+    ratio = next(iter(candidates), 0.0)
     for name, other in ratios.items():
         if abs(other - ratio) > COMPUTED:
             raise NoDivergenceForm(f"condition {name!r} has Poisson's ratio {other:.4g}, another one {ratio:.4g}")

@@ -1,9 +1,9 @@
 """The weak form of non-linear problems, Σ ∫ F_i(u)·∂_i v - f(u)·v, and its linearisation at a state.
 
-What does not change with the state is asked of a linear form at a nominal state: which conditions are essential, which
-split of mixed derivatives makes the others natural, where solutions are singular. That the conditions stay natural is
-checked at further states. A condition with derivatives is c(u, ∇u) = R n·F(u, ∇u) + h(u) = 0, so that the normal flux
-on its side is t(u) = R⁺ (R n·F - c), whatever the slopes are.
+Properties that do not change with the state are taken from a linear form at a nominal state: which conditions are
+essential, which split of mixed derivatives makes the others natural, where solutions are singular. That the conditions
+stay natural is checked at further states. A condition with derivatives is c(u, ∇u) = R n·F(u, ∇u) + h(u) = 0, so that
+the normal flux on its side is t(u) = R⁺ (R n·F - c), whatever the slopes are.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class BoundaryState:
 
 
 class LinearisedForm(Protocol):
-    """What residuals and tangents on cells are computed from."""
+    """A form from which residuals and tangents on cells are computed."""
 
     @property
     def kinked(self) -> bool: ...
@@ -121,7 +121,7 @@ class LinearisedForm(Protocol):
 
 
 class NewtonForm(LinearisedForm, Protocol):
-    """What Newton's method asks besides."""
+    """A linearised form with the properties on which Newton's method depends."""
 
     @property
     def variational(self) -> bool:
@@ -181,7 +181,7 @@ class QuasilinearForm:
     ) -> BoundaryState:  # fmt: skip
         """The conditions of these numbers at points (M, d) with outward normals (M, d).
 
-        here : the linearisation at these points; share : of what the conditions leave at u = 0
+        here : the linearisation at these points; share : factor of the residual of the conditions at u = 0
         """
         count, fields = len(points), self.fields
         projection, data = np.zeros((count, fields, fields)), np.zeros((count, fields))

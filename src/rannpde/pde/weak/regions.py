@@ -1,8 +1,8 @@
 """The regions into which curved interfaces divide a domain in the plane, each with an exact boundary of its own.
 
 A coefficient that jumps across the zeros of formulas is smooth where the signs of all formulas are fixed. Lines,
-circles and ellipses become exact arcs, other formulas curves that are followed to rounding. Cells are what a region
-leaves of the boxes of a tree, so that no cell holds two materials, and pieces of interfaces are faces like all others.
+circles and ellipses become exact arcs, other formulas curves that are followed to rounding. Cells are the parts of the
+boxes of a tree in one region, so that no cell holds two materials, and pieces of interfaces are faces like all others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.planar import PROBE, Planar
-from rannpde.domains.boundary.solids import Behind, Branch, Leaf, Solid, Tree, padded, tree_leaves, tree_level
+from rannpde.domains.boundary.solids import Branch, Leaf, Solid, SublevelSet, Tree, padded, tree_leaves, tree_level
 from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.boundary.walls import HalfPlane, Inside
 from rannpde.domains.domain import Domain
@@ -53,16 +53,16 @@ class MaterialRegion:
 
     @property
     def tree(self) -> Tree:
-        """The solids it is made of."""
+        """The tree of the solids of which the region consists."""
         return self.engine.tree
 
     def level(self, points: Array) -> Array:
-        """(M,) < 0 inside."""
+        """The level (M,) of the region at points, negative inside."""
         return tree_level(self.engine.tree, points)
 
 
 def material_regions(domain: Domain, interfaces: Sequence[Interface]) -> tuple[MaterialRegion, ...]:
-    """All regions; NoDivergenceForm, with the reason, where they cannot be told apart.
+    """All regions; NoDivergenceForm, with the reason, where their boundaries cannot be determined.
 
     >>> from rannpde.domains import Box
     >>> x, y = sympy.symbols("x y", real=True)
@@ -129,7 +129,7 @@ def interface_solid(interface: Interface, clip: Array) -> tuple[Solid, bool]:
             if ellipse is not None:
                 return ellipse
     size = float(np.linalg.norm(clip[:, 1] - clip[:, 0]))
-    return Behind(LevelWall(interface), clip, size), True
+    return SublevelSet(LevelWall(interface), clip, size), True
 
 
 def _ellipse(polynomial: sympy.Poly, symbols: Sequence[sympy.Symbol]) -> tuple[Solid, bool] | None:
@@ -195,9 +195,9 @@ class RegionLookup:
         if node.children is not None:
             lower, upper = (self._grown(child, held, materials, homes) for child in node.children)
             return replace(node, children=(lower, upper))
-        return self._apart(node, held.get(node, [0]), materials, homes)
+        return self._by_cells(node, held.get(node, [0]), materials, homes)
 
-    def _apart(self, node: CellNode, cells: list[int], materials: Array, homes: list[int]) -> CellNode:
+    def _by_cells(self, node: CellNode, cells: list[int], materials: Array, homes: list[int]) -> CellNode:
         """A leaf divided until every part holds one cell."""
         signs = np.array([self.regions[materials[cell]].signs for cell in cells])
         differ = np.flatnonzero(np.ptp(signs, axis=0))
@@ -210,7 +210,7 @@ class RegionLookup:
         below = [cell for cell, sign in zip(cells, signs[:, which], strict=True) if sign < 0]
         above = [cell for cell in cells if cell not in below]
         lower, upper = (
-            self._apart(child, some, materials, homes)
+            self._by_cells(child, some, materials, homes)
             for child, some in zip(node.children, (below, above), strict=True)
         )
         return replace(node, children=(lower, upper))

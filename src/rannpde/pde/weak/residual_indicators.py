@@ -1,4 +1,4 @@
-"""What a solution leaves of the equations within cells, in the dual norm of the energy: local indicators."""
+"""Local error indicators: the residuals of a solution within cells, in the dual norm of the energy."""
 
 from __future__ import annotations
 

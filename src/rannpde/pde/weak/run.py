@@ -1,4 +1,4 @@
-"""A solve of the weak form: the adaptive loop over a formulation, its records, and the solution that comes of them."""
+"""A solve of the weak form: the adaptive loop over a formulation, its records, and its solution."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CALIBRATED = 3
 class WeakRun:
     """One solve of a problem, by a method of that name.
 
-    records : each state with what is kept of it
+    records : each state with its record
     goal_oriented : whether meshes were refined for the outputs of the problem
     """
 
@@ -46,7 +46,7 @@ class WeakRun:
     records: list[tuple[Any, StateRecord]] = field(default_factory=list)
 
     def check_budget(self) -> None:
-        """OutOfBudget where the time is used up and there is a solution."""
+        """Raise OutOfBudget where the time is used up and there is a solution."""
         checkpoint()
         if self.monitor.exhausted and self.iterations:
             raise OutOfBudget
@@ -62,8 +62,8 @@ class WeakRun:
         def over() -> Status | None:
             return Status.NEWTON if formulation.failure is not None else self.monitor.ended
 
-        def tell(state: Any, estimate: float, seconds: float) -> WeakIteration:
-            self.told(state, float(estimate), discretisation.newton_steps)
+        def record_state(state: Any, estimate: float, seconds: float) -> WeakIteration:
+            self.add_iteration(state, float(estimate), discretisation.newton_steps)
             self.records.append((state, formulation.record(state)))
             self.monitor.tell(len(self.iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
             return self.iterations[-1]
@@ -71,7 +71,7 @@ class WeakRun:
         outcome: AdaptiveResult[Any, WeakIteration]
         with one_thread(self.problem.domain.dim < 3):
             try:
-                outcome = self.loop.run(discretisation, discretisation.first(), tol, over, tell)
+                outcome = self.loop.run(discretisation, discretisation.first(), tol, over, record_state)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
@@ -80,7 +80,7 @@ class WeakRun:
                 return self.solution(formulation, outcome, Status.INTERRUPTED)
         return self.solution(formulation, outcome)
 
-    def told(self, state: Any, estimate: float, newton_steps: int = 0) -> None:
+    def add_iteration(self, state: Any, estimate: float, newton_steps: int = 0) -> None:
         """Record an iteration."""
         self.iterations.append(
             WeakIteration(
@@ -92,7 +92,7 @@ class WeakRun:
     def solution(
         self, formulation: WeakFormulation, outcome: AdaptiveResult[Any, WeakIteration], ended: Status | None = None
     ) -> Solution:
-        """What comes back: the best state of a loop, how it ended, and what it left of the equations."""
+        """The solution of the problem: the best state of a loop, how the loop ended, and the residuals."""
         problem, state = self.problem, outcome.best
         bound = formulation.bound(state)
         fluxes, weighted = self._until(state, "fluxes"), self._until(state, "weighted")
@@ -101,15 +101,15 @@ class WeakRun:
         status, detail = self._verdict(formulation, outcome, bound)
         network = state.function
         few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
-        told = self.monitor.residuals
-        losses, measures = sampled_losses(problem, network, few) if told else ({}, {})
+        with_residuals = self.monitor.residuals
+        losses, measures = sampled_losses(problem, network, few) if with_residuals else ({}, {})
         label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
         if state.trajectory:
             label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=ended or status, detail=detail,
             estimate=outcome.estimate, losses=losses,
-            held_out=held_out_residual(problem, network) if told else {},
+            held_out=held_out_residual(problem, network) if with_residuals else {},
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=WeakHistory(
                 tuple(self.iterations), formulation.sentences, bound.relative if bound else None,
@@ -128,7 +128,7 @@ class WeakRun:
     def _verdict(
         self, formulation: WeakFormulation, outcome: AdaptiveResult[Any, WeakIteration], bound: EnergyBound | None
     ) -> tuple[Status, str]:
-        """How it ended, and a sentence where that needs one."""
+        """How the loop ended, and a sentence where that needs an explanation."""
         left = outcome.best.relative_indicator
         left = min(left, bound.relative) if bound else left
         if formulation.failure is not None:
@@ -151,8 +151,9 @@ def verdict_of(
     energy: str = "",
     rounding: str = "",
 ) -> tuple[Status, str]:
-    """How a loop ended whose solution leaves this share of the energy, and a sentence.
+    """How a loop ended, and a sentence that explains it.
 
+    left : energy of the indicators over that of the solution
     energy : what is known of the energy norm; rounding : why rounding counts
     """
     if outcome.status is Status.CONVERGED:

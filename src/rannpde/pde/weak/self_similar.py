@@ -1,4 +1,4 @@
-"""Geometric meshes continued to infinity: what infinitely many rings of cells round a crossing of interfaces do.
+"""Geometric meshes continued to infinity: infinitely many rings of cells round a crossing of interfaces.
 
 Near a crossing a solution is like r^λ, and λ is small where the contrast is high: 0.013 for 10⁴, so that halving cells
 until coordinates are rounding leaves most of the error. But the mesh round such a point is self-similar. With diffusion

@@ -47,7 +47,7 @@ class TracePattern:
         return cls(positions.ravel(), known % size, ends)
 
     def matrix(self, entries: Array) -> sparse.csc_matrix:
-        """With the entries (E,) of all blocks."""
+        """The matrix of traces with the entries (E,) of all blocks."""
         count, size = len(self.indices), len(self.ends) - 1
         sums = np.bincount(self.positions, entries.real, count)
         if np.iscomplexobj(entries):
@@ -74,7 +74,7 @@ class SemiDiscreteForm:
 
     def _group(self, batch: CellBatch, others: list[LocalMatrices | None]) -> EvolutionCells:
         every = np.stack([one.kinds(batch)[1] for one in others if one is not None], axis=1)
-        _, same, counts = np.unique(every, axis=0, return_inverse=True, return_counts=True)  # masses tell more apart
+        _, same, counts = np.unique(every, axis=0, return_inverse=True, return_counts=True)  # masses split kinds
         kinds = np.argsort(counts > 1, kind="stable")
         order = np.argsort(np.argsort(kinds)[same.ravel()], kind="stable")
         starts = np.concatenate([[0], np.cumsum(counts[kinds])])
@@ -165,7 +165,7 @@ class SemiDiscreteForm:
 
     @cached_property
     def _part_roots(self) -> Array:
-        """The same of the cut cells, (parts, k, k)."""
+        """The roots R of the cut cells, (parts, k, k), with ∫ u² = |u R|² over each."""
         roots = np.empty((len(self.mesh.parts), self.size, self.size))
         for row, (cell, part) in zip(roots, self.mesh.parts.items(), strict=True):
             values = self.local.functions.part_table(cell)[:, 0]

@@ -1,4 +1,4 @@
-"""Meshes of solids in space with curved walls: boxes that a wall runs through hold what the domain leaves of them.
+"""Meshes of solids in space with curved walls, whose cells are boxes, clipped by the walls.
 
 Faces between cut cells are divided into images of squares, each with a space of traces of its own, which are
 polynomials on the square. Every piece of a face, of a flat side and of a curved surface has as many nodes.

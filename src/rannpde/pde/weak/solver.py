@@ -1,4 +1,4 @@
-"""The weak form behind the adaptive loop: one solve on cells, its error estimator, and what to refine.
+"""The weak form as the adaptive loop needs it: one solve on cells, its error estimator, and its refinement.
 
 Every iteration solves in a richer space than the one before, with new random functions: the degree rises, and cells are
 halved where the indicators are large and the solution is not smooth. The error of the earlier of two solutions is then
@@ -104,7 +104,7 @@ class WeakDiscretisation:
 
     @property
     def exponents(self) -> list[float]:
-        """Those of the solution at its singular points and edges."""
+        """The exponents of the solution at its singular points and edges."""
         return [*(one.exponent for one in self.points), *(one.exponent for one in self.edges)]
 
     @property
@@ -122,7 +122,7 @@ class WeakDiscretisation:
         return degree
 
     def first(self) -> WeakResolution:
-        """Where the loop begins."""
+        """The resolution with which the adaptive loop begins."""
         settings, degree = self.settings, self.first_degree
         most = settings.most_cells[self.dim - 1] // 4
         return WeakResolution(
@@ -151,7 +151,7 @@ class WeakDiscretisation:
         return open_slits(self.mesher.mesh(tree, layer), self.problem.slits, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
-        """One linear solve with functions of its own."""
+        """One solve with newly drawn functions."""
         layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng, self.curved)
         mesh = self.mesh(resolution.tree, layer)
         local = LocalMatrices(self.form, mesh, layer, self.check_budget)
@@ -172,14 +172,15 @@ class WeakDiscretisation:
         return self.last
 
     def _trace_degrees(self, mesh: WeakMesh, degree: int) -> Array | None:
-        """Of the faces beside re-entrant edges in space."""
+        """The degrees of traces on the faces beside re-entrant edges in space."""
         if self.dim < 3 or not self.edges:
             return None
         rough = [one for one in self.edges if one.exponent < 1]
         return trace_degrees(mesh.spans, rough, degree, float(mesh.tree.lengths.max()))
 
     def _linear(self, local: LocalMatrices, system: HybridSystem) -> HybridSolution:
-        """By one factorisation, in which strains that are far stiffer than others are limited and iterated."""
+        """Solve by one factorisation, in which the stiffness of stiff strains is limited; their remainder is
+        iterated."""
         limit = limited_ratio(self.tol)
         if self.form.fields == 1 or self.stiffness_ratio <= limit**2 or self.with_adjoints or self.endless:
             solution = system.solve(self.motions, self.endless)
@@ -191,7 +192,10 @@ class WeakDiscretisation:
         return solution
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
-        """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
+        """Solve by Newton's method, from the solution on the mesh before.
+
+        If it fails, that solution is the result; on a first mesh it is the last state of the iteration.
+        """
         form: QuasilinearForm | ReactionForm | None = self.form.quasilinear
         assert isinstance(form, QuasilinearForm)
         tol = ALGEBRA_SHARE * self.tol
@@ -233,7 +237,7 @@ class WeakDiscretisation:
         return known
 
     def _free(self, local: LocalMatrices) -> FreeMotions:
-        """Motions that nothing holds; an InputError where the data would set them going."""
+        """The motions that no condition fixes; an InputError where the load does work on them."""
         motions = free_motions(self.form, local.mesh)
         if len(motions):
             points, weights, _ = volume_points(local)
@@ -249,16 +253,16 @@ class WeakDiscretisation:
     # ------------------------------------------------------------------------------------------ estimate and refine
 
     def estimate(self, before: WeakState | None, now: WeakState) -> float:
-        """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
+        """The estimated relative L² error: the difference of two solutions, reduced as their indicators have fallen."""
         if before is None:
             return np.inf
         change = judged_difference(self.displacement, before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
-        if self.rounded:  # what refinement adds may be rounding, which two solutions share in part
+        if self.rounded:  # changes by refinement may be rounding errors, of which two solutions share a part
             self.known = change * self.settings.trust
         else:
             self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
-        rounded = EPS * self.form.fields * self.dim * self.stiffness_ratio  # what coefficients leave in soft strains
+        rounded = EPS * self.form.fields * self.dim * self.stiffness_ratio  # rounding of coefficients in soft strains
         self.known = max(self.known, self._unresolved(now), self.algebraic, rounded)
         if gain > 1 and self.rounded:
             self.known = max(self.known, now.relative_indicator)
@@ -266,7 +270,7 @@ class WeakDiscretisation:
 
     @cached_property
     def displacement(self) -> bool:
-        """Whether the fields are components of one vector, and are judged as such."""
+        """Whether the fields are components of one vector, whose error is measured as that of a vector."""
         return is_displacement(self.form)
 
     @cached_property

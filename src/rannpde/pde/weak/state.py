@@ -1,4 +1,4 @@
-"""What an iteration of the weak form is: cells and a degree before it, a solution with its indicators after it."""
+"""The resolution before an iteration of the weak form, and the state after it: a solution with its indicators."""
 
 from __future__ import annotations
 

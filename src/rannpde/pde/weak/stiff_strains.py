@@ -108,14 +108,14 @@ class IteratedPenalty:
 
 
 class AndersonMixing:
-    """The next state of an iteration x ← Φ(x): the combination of all before whose change is least."""
+    """Anderson mixing of an iteration x ← Φ(x): the combination of all states before whose change is least."""
 
     def __init__(self) -> None:
         self._states: list[HybridState] = []
         self._changes: list[HybridState] = []
 
     def next(self, state: HybridState, image: HybridState) -> HybridState:
-        """From a state and its image Φ(state)."""
+        """The next state, from a state and its image Φ(state)."""
         change = image.moved(state, -1.0)
         steps = [
             image.moved(one, -1.0).moved(other, -1.0) for one, other in zip(self._states, self._changes, strict=True)

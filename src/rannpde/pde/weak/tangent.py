@@ -30,7 +30,7 @@ PENALTY_FLOOR = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class _PairTerms:
-    """What the faces and patches of a batch need, the state included; P pairs with q points each."""
+    """Functions, state and coefficients on the faces and patches of a batch: P pairs with q points each."""
 
     flat: Array
     outer: Array
@@ -47,11 +47,11 @@ class _PairTerms:
     penalty: Array
     inflow: Array
     outflow: Array
-    lack: Array  # (P, q, K): what natural conditions lack, squared, over the penalty
+    lack: Array  # (P, q, K): residual of natural conditions, squared, over the penalty
 
 
 class TangentSystem:
-    """The non-linear weak form on a mesh; share : of what the form leaves at u = 0, loads and prescribed values."""
+    """The non-linear weak form on a mesh; share : factor of loads and prescribed values."""
 
     def __init__(self, local: LocalMatrices, form: LinearisedForm, share: float = 1.0) -> None:
         self.local, self.form, self.share = local, form, share
@@ -177,7 +177,7 @@ class TangentSystem:
         self, flat: Array, outer: Array, points: Array, inside: Array, inclined: Array, here: Linearisation,
         prescribed: Array, gap: Array, given_flux: Array, robin: Array,
     ) -> None:  # fmt: skip
-        """Fill in what the conditions say on patches."""
+        """Fill in the conditions on patches."""
         patches, fields, dim = self.mesh.patches, self.fields, points.shape[2]
         group = patches.group[flat[outer] - self.local.interior]
         for number in np.unique(group):
@@ -215,7 +215,7 @@ class TangentSystem:
         return np.asarray(self.layer.settings.coercivity * constant[:, :, None, None] * across)
 
     def _face_residual(self, batch: CellBatch, pairs: _PairTerms, residual: Array) -> Array:
-        """Add what faces and patches leave in the cells to (B, F, k); return that of the traces (B, t, F, m)."""
+        """Add the residual of faces and patches to that of cells (B, F, k); return that of the traces (B, t, F, m)."""
         b, s, t = len(batch.cells), batch.pairs.shape[1], batch.faces
         weights, fields, k = pairs.weights, self.fields, self.local.size
         pushed = np.einsum("pqkl,pql->pqk", pairs.penalty, pairs.gap)
@@ -234,11 +234,11 @@ class TangentSystem:
     # --------------------------------------------------------------------------------------- residual and tangent
 
     def residual(self, state: HybridState) -> HybridState:
-        """What the weak form leaves at a state; LinAlgError where it is not defined there."""
+        """The residual of the weak form at a state; LinAlgError where it is not defined there."""
         return self._assemble(state, False)[0]
 
     def jumps(self, state: HybridState) -> Array:
-        """∫_∂K η |u - û|² of each cell (C,), and what natural conditions lack, as energies."""
+        """∫_∂K η |u - û|² of each cell (C,), and the residuals of natural conditions, as energies."""
         energies = np.zeros(self.mesh.count)
         for batch in self.batches:
             pairs = self._pairs(batch, state, self._volume(batch, state, False)[2])

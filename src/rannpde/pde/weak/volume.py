@@ -40,7 +40,7 @@ class VolumeIntegrals:
         self.mesh, self.layer = functions.mesh, functions.layer
 
     def coefficients(self, cells: Array) -> VolumeCoefficients:
-        """In cells (B,), from one evaluation."""
+        """The coefficients in cells (B,), from one evaluation."""
         parts = self.mesh.parts
         cut = np.array([int(cell) in parts for cell in cells], dtype=bool)
         grid = self.mesh.mapped(cells[~cut], self.layer.grid[0])
@@ -54,7 +54,7 @@ class VolumeIntegrals:
         return VolumeCoefficients(cells, cut, position, whole, pieces)
 
     def more_reaction(self, cells: Array, form: WeakForm) -> VolumeCoefficients:
-        """What the reaction of another form has beyond that of this one, in cells (B,), without all else."""
+        """The difference of the reactions of another form and this one, in cells (B,), all other coefficients zero."""
         given, other = self.coefficients(cells), VolumeIntegrals(form, self.functions).coefficients(cells)
 
         def beyond(one: EllipticCoefficients, more: EllipticCoefficients) -> EllipticCoefficients:
@@ -67,8 +67,8 @@ class VolumeIntegrals:
         return VolumeCoefficients(cells, given.cut, given.position, beyond(given.whole, other.whole), parts)
 
     def kinds(self, given: VolumeCoefficients) -> Array:
-        """Numbers (B, n) that tell the matrices of cells apart: those of cut cells and of cells with coefficients that
-        are not constant have a number of their own."""
+        """Numbers (B, n) that agree for cells with equal matrices: those of cut cells and of cells with coefficients
+        that are not constant have a number of their own."""
         fields, dim = self.form.fields, self.layer.dim
         keys = np.zeros((len(given.cells), 1 + fields * fields * (dim * dim + dim + 1)))
         keys[:, 0] = given.cells + 1.0
@@ -116,7 +116,7 @@ class VolumeIntegrals:
         return matrix
 
     def _whole_matrices(self, cells: Array, given: EllipticCoefficients) -> Array:
-        """Whole boxes share their functions."""
+        """The matrices of whole boxes, which share their functions."""
         layer = self.layer
         (_, weights), (values, slopes) = layer.grid, layer.reference
         half = self.mesh.halfwidths[cells]
@@ -140,7 +140,7 @@ class VolumeIntegrals:
 
 
 def _parts_of(given: EllipticCoefficients, taken: Callable[[Array], Array]) -> EllipticCoefficients:
-    """The same of every coefficient."""
+    """The coefficients, with ``taken`` applied to each of them."""
     return EllipticCoefficients(
         taken(given.diffusion), taken(given.advection), taken(given.reaction), taken(given.load)
     )
@@ -198,7 +198,7 @@ def _integrated(given: EllipticCoefficients, weights: Array, values: Array, slop
 
 
 def _add_even(matrix: Array, given: EllipticCoefficients, weights: Array, values: Array, slopes: Array) -> None:
-    """The same for coefficients that are constant in each cell: few integrals serve all pairs of fields."""
+    """Add matrices of coefficients that are constant in each cell: few integrals serve all pairs of fields."""
     dim, fields = slopes.shape[0], matrix.shape[1]
     plain = np.swapaxes(values, -1, -2)
     for i in range(dim):
