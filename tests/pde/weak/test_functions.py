@@ -40,3 +40,15 @@ def test_the_trace_constant_of_a_cell_that_a_quadrature_misses_is_zero():
     assert layer.trace_constant(inside, weights, np.ones((3, 2)), np.ones(3)) > 0
     assert layer.trace_constant(inside, weights, np.empty((0, 2)), np.empty(0)) == 0
     assert layer.trace_constant(0 * inside, weights, np.ones((3, 2)), np.ones(3)) == 0
+
+
+def test_the_trace_constant_knows_negative_weights():
+    """A rule for a cube in two parts, of which one is subtracted, has the constant of the whole rule."""
+    layer = HiddenLayer.sample(3, 3, WeakSettings(), np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    inside, border = rng.standard_normal((40, 5)), rng.standard_normal((20, 5))
+    extra = rng.standard_normal((10, 5))
+    plain = layer.trace_constant(inside, np.ones(40), border, np.ones(20))
+    weights = np.concatenate([np.ones(50), -np.ones(10)])
+    same = layer.trace_constant(np.concatenate([inside, extra, extra]), weights, border, np.ones(20))
+    assert same == pytest.approx(plain)

@@ -317,12 +317,12 @@ class HiddenLayer:
 
         inside (Q, n) : values at points of the cell with weights volume (Q,); border (M, n), lengths (M,)
         """
-        columns = inside * np.sqrt(volume)[:, None]
-        values, vectors = np.linalg.eigh(columns.T @ columns)
+        values, vectors = np.linalg.eigh(inside.T @ (volume[:, None] * inside))  # weights may be negative in space
         independent = values > self.settings.derivative_cutoff**2 * values[-1]
-        return _largest_square(
-            border * np.sqrt(lengths)[:, None] @ (vectors[:, independent] / np.sqrt(values[independent]))
-        )
+        if not independent.any():
+            return 0.0
+        traces = border @ (vectors[:, independent] / np.sqrt(values[independent]))
+        return max(float(np.linalg.eigvalsh(traces.T @ (lengths[:, None] * traces))[-1]), 0.0)
 
     # ------------------------------------------------------------------------------------------------------ traces
 
@@ -371,8 +371,6 @@ def _triangular_factor(table: Array) -> tuple[Array, Array]:
 
 
 def _largest_square(matrix: Array) -> float:
-    """The square of the largest singular value, 0 of an empty matrix."""
-    if not matrix.size:
-        return 0.0
+    """The square of the largest singular value."""
     small = matrix @ matrix.T if len(matrix) < matrix.shape[1] else matrix.T @ matrix
     return float(np.linalg.eigvalsh(small)[-1])

@@ -147,7 +147,7 @@ class SemiDiscreteForm:
             missed[whole] = left.sum(axis=(0, 2)) * half.prod(axis=1)
         for cell in self.mesh.parts:
             table, weights, points = self.local.functions.cell_table(cell)
-            root = np.sqrt(weights)[:, None]
+            root = np.sqrt(np.abs(weights))[:, None]
             own = self.local.functions.used[cell]
             wanted = root * values(points)
             if not wanted.any():

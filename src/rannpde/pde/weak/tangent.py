@@ -78,7 +78,7 @@ class TangentSystem:
             )
             state.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
         for cell, part in mesh.parts.items():
-            root = np.sqrt(part.weights)[:, None]
+            root = np.sqrt(np.abs(part.weights))[:, None]  # some are negative in space, and any serve a projection
             table = self.local.functions.part_table(cell)[:, 0]
             state.weights[cell] = np.linalg.lstsq(root * table, root * function(part.points), rcond=1e-10)[0].T
         nodes = mesh.face_points(layer.nodes)[0]
