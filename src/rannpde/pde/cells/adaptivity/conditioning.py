@@ -55,6 +55,7 @@ class Conditioning:
     def __post_init__(self) -> None:
         self.line = self.problem.domain.dim == 1 and not self.timed
         self.suspect = may_be_ill_conditioned(self.problem)
+        self.flows = any(jet.order == 1 for term in self.problem.interior for jet in term.expression.jets)
 
     @property
     def several(self) -> str | None:
@@ -88,7 +89,7 @@ class Conditioning:
 
     def linearise(self, state: State) -> None:
         """Measure the amplification by a trapped flow, which may depend on the solution."""
-        if self.line or self.suspect:
+        if self.line or self.flows:
             self.turning = turning_amplification(self.problem, state)
 
     def compare_means(
