@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rannpde.errors import InputError, finite_array, finite_points, positive_integer, positive_number
+from rannpde.errors import InputError, finite_array, finite_points, positive_integer, positive_number, suggestion
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,7 @@ def test_what_is_not_a_positive_number_is_refused(value):
         positive_number("scale", value)
     with pytest.raises(InputError, match="width is"):
         positive_integer("width", value)
+
+
+def test_a_name_that_is_known_twice_is_listed_once():
+    assert suggestion("x=1", ["boundary", "boundary"]) == "known: boundary"

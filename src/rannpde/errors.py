@@ -53,7 +53,7 @@ def choose(argument: str, name: str, table: Mapping[str, T]) -> T:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``did you mean 'tanh'? known: cos, sin, tanh``, or the list alone when nothing is near."""
-    known = sorted(known)
+    known = sorted(set(known))
     near = get_close_matches(str(name)[:100], known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "known: " + ", ".join(known)
 
