@@ -36,7 +36,7 @@ def test_an_unfinished_iteration_tells_no_estimate():
     with pytest.warns(rp.ConvergenceWarning):
         solution = rp.solve(problem, tol=1e-10, seconds=0.05, progress=told.append)
     assert not solution.converged
-    # the clock may end it between two iterations: only the last report of each one, when it is finished, has an estimate
+    # time may be up between two iterations: only the last report of each one, when it is finished, has an estimate
     for number in {one.number for one in told}:
         reports = [one.estimate for one in told if one.number == number]
         assert all(estimate is None for estimate in reports[:-1])
