@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import dawsn, erf, hyp1f1, lambertw
 
 from honesty.cases import OWN_SEEDS, Draw, force, number, pick, place
-from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.conditions import On, Periodic
 
 
 def delicate(make: Callable[[Draw], dict[str, Any]]) -> Callable[[Draw], dict[str, Any]]:
@@ -215,4 +215,47 @@ def tiny_jumps_of_sources(rng: Draw) -> dict[str, Any]:
     return {
         "equations": {"equation": f"u_xx = where(abs(x - {centre}) < {width / 2!r}, 1, 0)"}, "sides": {"x": (0.0, 1.0)},
         "conditions": {"ends": On(("x=0", "x=1"), "u = 0")}, "exact": {"u": exact}, "tol": pick(rng, 1e-2, 1e-4, 1e-6),
+    }  # fmt: skip
+
+
+@delicate
+def carried_kinks(rng: Draw) -> dict[str, Any]:
+    """A roof, or a root, that transport or a wave carries along, on a circle, into a domain, or around a torus."""
+    c, length, left = number(rng, 0.1, 4), number(rng, 0.1, 10), place(rng, 0.05, 0.4)
+    right, damping = left + place(rng, 0.2, 0.5), pick(rng, 0, number(rng, 0.1, 3))
+    power = pick(rng, 1, 1, 0.5)
+    roof = f"max(0, min({{0}} - {left}, {right!r} - {{0}}))**{power}".format
+
+    def carried(x: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, np.minimum(x - left, right - x)) ** power
+
+    def to_right(points: np.ndarray, speed: float = c) -> np.ndarray:
+        return carried((points[:, 1] - speed * points[:, 0]) % 1.0)
+
+    def both_ways(points: np.ndarray) -> np.ndarray:
+        return (to_right(points) + to_right(points, -c)) / 2
+
+    def opposite(points: np.ndarray) -> np.ndarray:
+        return (to_right(points) - to_right(points, -c)) / 2
+
+    def entered(points: np.ndarray) -> np.ndarray:
+        return np.exp(-damping * points[:, 0]) * carried((1 + points[:, 1]) * np.exp(-c * points[:, 0]) - 1)
+
+    start, around = {"start": On("t=0", f"u = {roof('x')}")}, {"around": Periodic("x")}
+    rest = {"rest": On("t=0", "v = 0")}
+    stated: tuple[Any, ...] = pick(
+        rng, (f"u_t + {c}*u_x + {damping}*u = 0", start | around, lambda z: np.exp(-damping * z[:, 0]) * to_right(z)),
+        (f"u_t + {c}*(1 + x)*u_x + {damping}*u = 0", start | {"in": On("x=0", "u = 0")}, entered),
+        ({"u": f"u_t + {c}*v_x = 0", "v": f"v_t + {c}*u_x = 0"}, start | rest | around, both_ways),
+        (f"u_tt = {c}**2*u_xx", start | {"still": On("t=0", "u_t = 0")} | around, both_ways),
+        (f"u_t + {c}*u_x + {damping}*u_y = 0", start | around | {"across": Periodic("y")}, to_right),
+    )  # fmt: skip
+    equation, conditions, exact = stated
+    plane = isinstance(equation, str) and "u_y" in equation
+    return {
+        "equations": {"equation": equation} if isinstance(equation, str) else equation,
+        "sides": {"t": (0.0, float(f"{length / c:.4g}") / 4), "x": (0.0, 1.0)} | ({"y": (0.0, 0.8)} if plane else {}),
+        "conditions": conditions, "tol": pick(rng, 5e-2, 1e-2, 1e-3),
+        "exact": {"u": exact} if isinstance(equation, str) else {"u": exact, "v": opposite},
+        "method": None if plane else pick(rng, None, None, "cells"),
     }  # fmt: skip

@@ -9,7 +9,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from rannpde.pde.time.dynamics import DenseJacobian
+from rannpde.pde.time.dynamics import DenseJacobian, random_multiples
 from rannpde.pde.time.integrator import TimeIntegrator
 
 
@@ -28,6 +28,9 @@ class Attracted:
 
     def size(self, change):
         return float(np.abs(change).max()) / 2
+
+    def perturbation(self, state, rng):
+        return random_multiples(state, rng)
 
 
 def integrated(system, tol, longest=np.inf):

@@ -96,6 +96,10 @@ class LinesIterations:
         if status in (Status.STALLED, Status.DISAGREE) and self._undetermined:
             status = Status.UNDETERMINED
             detail = f"perturbations as small as the difference of two iterations grow {self.growth:.1g}-fold"
+        problem = self.record.last.evolution.problem
+        if status is Status.BLOW_UP and problem.linear and without_smoothing(problem):  # another method may be stable
+            status = Status.INTEGRATOR
+            detail = f"functions of the basis grow without bound by t = {trajectory.end:.6g}, which no solution does"
         return self.result(status, detail)
 
     def solve(self, resolution: int) -> SpaceTimeSolution:

@@ -62,6 +62,15 @@ class Dynamics(Protocol):
         """A norm of a change of the state (n,), relative to the size of the solution; the largest of several (n, s)."""
         ...
 
+    def perturbation(self, state: Array, rng: np.random.Generator) -> Array:
+        """A random change (n,) with the spectrum of a state, that leads to a state."""
+        ...
+
+
+def random_multiples(state: Array, rng: np.random.Generator) -> Array:
+    """The perturbation of a state (n,) whose entries are independent of each other: random multiples of them."""
+    return rng.standard_normal(len(state)) * state
+
 
 class LinearPart(Protocol):
     """A linear map A of tables (components, …) of coefficients."""

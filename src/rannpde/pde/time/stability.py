@@ -112,7 +112,7 @@ class PerturbationGrowth:
         size, before = step.dynamics.size, self._perturbation
         self._grown *= self._tol / step.tol  # the tolerance has grown with the solution
         if before is None or self._grown <= 1.0:  # none yet, or damped
-            fresh = self._rng.standard_normal(len(step.start)) * step.start
+            fresh = step.dynamics.perturbation(step.start, self._rng)
             if before is not None and np.vdot(fresh, before).real < 0:  # so that they do not cancel
                 fresh = -fresh
             parts = [part for part in (fresh, before) if part is not None and size(part) > 0]

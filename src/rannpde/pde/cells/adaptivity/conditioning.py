@@ -14,11 +14,13 @@ from rannpde.pde.cells.adaptivity.checks import (
     mean_defect,
     quadrature,
     stability_constant,
+    transported_error,
 )
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.degeneracy import several_solutions
+from rannpde.pde.discontinuities import without_smoothing
 from rannpde.pde.exit_times import turning_amplification
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
@@ -36,7 +38,8 @@ class Conditioning:
     points (M, n) : held-out points; timed : whether cells of space are integrated in time, which has checks of its own
     integration : of an initial value problem of one coordinate that is not linear
     turning : the amplification by a trapped flow, 1 for none; stability : that of residuals with random signs
-    defect : the relative error by residuals of their present size, on a line; means : what their means over cells leave
+    defect : the relative error by residuals of their present size, on a line or where nothing smooths them
+    means : what the means of residuals over cells leave
     undetermined : why the problem does not determine its solution, where that is known
     """
 
@@ -55,6 +58,7 @@ class Conditioning:
     def __post_init__(self) -> None:
         self.line = self.problem.domain.dim == 1 and not self.timed
         self.suspect = may_be_ill_conditioned(self.problem)
+        self.transported = not self.timed and without_smoothing(self.problem)
         self.flows = any(jet.order == 1 for term in self.problem.interior for jet in term.expression.jets)
 
     @property
@@ -116,7 +120,7 @@ class Conditioning:
         self, system: CellsSystem | None, now: DiscreteSolution, sizes: Array, degree: int, estimate: float,
         rounded: bool,
     ) -> None:  # fmt: skip
-        """Measure the stability, and on a line the error that agreement of two iterations does not show.
+        """Measure the stability, and on a line or in transport the error that agreement of two iterations does not show.
 
         estimate : the one by agreement; rounded : whether residuals are rounding, which show nothing more
         """
@@ -124,6 +128,8 @@ class Conditioning:
         system = system if self.suspect else None
         if system is not None:
             self.stability = stability_constant(system, now, sizes, self.points, self.rng)
+        if self.transported:
+            self.defect = transported_error(self.problem, now.network, self.points)
         if not self.line or self.limited_by_rounding:
             return
         if not self.problem.linear:

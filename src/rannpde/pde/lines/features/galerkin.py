@@ -24,7 +24,7 @@ from rannpde.pde.lines.features.basis import FeatureBasis, Rule, build_basis, fe
 from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, constraints_of
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.time.dynamics import DenseJacobian
+from rannpde.pde.time.dynamics import DenseJacobian, random_multiples
 from rannpde.pde.time.tableau import stages_for
 from rannpde.pde.time.trajectory import Trajectory
 
@@ -101,6 +101,10 @@ class Galerkin:
         }
         largest = max(float(square.max()) ** 0.5 / self.scales[component] for component, square in squares.items())
         return largest / self._root_volume
+
+    def perturbation(self, state: Array, rng: np.random.Generator) -> Array:
+        """A random change of a state: see ``Dynamics``."""
+        return random_multiples(state, rng)
 
     @cached_property
     def _root_volume(self) -> float:

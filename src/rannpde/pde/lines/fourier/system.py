@@ -24,6 +24,7 @@ from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, Parity
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.pde.time.dynamics import random_multiples
 from rannpde.pde.time.trajectory import Trajectory
 from rannpde.pde.tolerance import TAIL_START
 
@@ -111,6 +112,10 @@ class FourierSystem:
         """Largest change of a component, root mean square over space, relative to its scale."""
         columns = change.T if change.ndim > 1 else change[None]
         return max(float((self.modes.norms(self._tables(one)) / self._scales).max()) for one in columns)
+
+    def perturbation(self, state: Array, rng: np.random.Generator) -> Array:
+        """A random change of a state that belongs to a real function: see ``Dynamics``."""
+        return self.clean(self._tables(random_multiples(state, rng))).ravel()
 
     @cached_property
     def _scales(self) -> Array:

@@ -29,6 +29,7 @@ from rannpde.pde.lines.tensor.kronecker import DiagonalBlock, KroneckerBlocks
 from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.problem.evolution import Component, Constraint
 from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.pde.time.dynamics import random_multiples
 from rannpde.pde.time.trajectory import Event, Trajectory
 from rannpde.pde.tolerance import MUCH_SMALLER
 
@@ -156,6 +157,10 @@ class StokesModes:
         sizes = [self.system.scales[Component(name, 0)] for name in self.velocities]
         scale = max(min(sizes), MUCH_SMALLER * max(sizes))
         return float(np.linalg.norm(change, axis=0).max()) / (scale * self.system.evolution.domain.space.volume**0.5)
+
+    def perturbation(self, state: Array, rng: np.random.Generator) -> Array:
+        """A random change of a state: see ``Dynamics``."""
+        return random_multiples(state, rng)
 
     def rates(self, times: Array, states: Array) -> Array:
         """y' (m, s)."""

@@ -31,6 +31,7 @@ from rannpde.pde.lines.tensor.linearisation import LinearisedRates
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Constraint, Evolution, wall_rows
 from rannpde.pde.statement.expression import Jet, constant
+from rannpde.pde.time.dynamics import random_multiples
 from rannpde.pde.time.trajectory import Trajectory
 
 Orders = tuple[int, ...]
@@ -112,6 +113,10 @@ class TensorSystem:
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
         return self.evolution.size(change, self.slices, self.scales)
+
+    def perturbation(self, state: Array, rng: np.random.Generator) -> Array:
+        """A random change of a state: see ``Dynamics``."""
+        return random_multiples(state, rng)
 
     def project(self, name: str, values: Array) -> Array:
         """Node values (Q_1, …, Q_d, …) → inner products with φ (r_1, …, r_d, …)."""
