@@ -75,7 +75,8 @@ def transported_error(problem: Problem, state: State, points: Array) -> float:
 
     points (M, n) : held-out points
     """
-    sizes = dict(zip(problem.fields, field_sizes(np.sqrt(np.mean(state(points) ** 2, axis=0))), strict=True))
+    values = state.derivative(points, (0,) * points.shape[1])
+    sizes = dict(zip(problem.fields, field_sizes(np.sqrt(np.mean(values**2, axis=0))), strict=True))
     duration = 2 / np.pi * float(np.ptp(problem.domain.bounds[0]))
     squares: dict[str, float] = {}
     for term in problem.interior:

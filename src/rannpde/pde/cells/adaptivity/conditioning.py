@@ -120,7 +120,7 @@ class Conditioning:
         self, system: CellsSystem | None, now: DiscreteSolution, sizes: Array, degree: int, estimate: float,
         rounded: bool,
     ) -> None:  # fmt: skip
-        """Measure the stability, and on a line or in transport the error that agreement of two iterations does not show.
+        """Measure the stability, and on a line or in transport the error that agreement does not show.
 
         estimate : the one by agreement; rounded : whether residuals are rounding, which show nothing more
         """

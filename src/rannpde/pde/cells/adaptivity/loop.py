@@ -27,6 +27,7 @@ from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, s
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.initial import (
+    distance_to_corners,
     first_tree,
     graded_at_corners,
     graded_towards,
@@ -34,7 +35,6 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_holes_and_corners,
     resolve_layers,
     resolve_waves,
-    touches_corner,
 )
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
@@ -325,14 +325,15 @@ class CellsLoop:
         return np.where(indicators > least, indicators, 0.0) ** 2
 
     def _indicators(self, now: DiscreteSolution) -> Array:
-        """Return the residuals of cells (C,), 0 for cells as small as the tolerance where prescribed values jump at a
-        corner: no residual is small there, and the error that such a cell causes is of the order of its length."""
+        """Return the residuals of cells (C,), 0 near corners where prescribed values jump if the error that they cause
+        is below the tolerance: at such a corner no residual is small, whatever the length of the cell, and cells beside
+        it have a part of it; the values are wrong by this share of the jump, and in L² by this share of the distance
+        from the corner."""
         if not self.jumps:
             return now.indicators
         tree = now.mesh.tree
-        small = [bool((leaf.lengths <= self.tol * tree.lengths).all()) for leaf in tree.leaves]
-        held = [one and touches_corner(leaf, self.jumps) for one, leaf in zip(small, tree.leaves, strict=True)]
-        return np.where(held, 0.0, now.indicators)
+        near = np.array([distance_to_corners(leaf, tree.lengths, self.jumps) for leaf in tree.leaves])
+        return np.where(np.minimum(now.indicators, 1.0) * near <= self.tol, 0.0, now.indicators)
 
     def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
         """REFINE: split marked cells; None beyond the most cells allowed."""

@@ -291,12 +291,11 @@ def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels:
     return tree
 
 
-def touches_corner(leaf: CellNode, corners: Sequence[tuple[float, ...]]) -> bool:
-    """Return whether a leaf touches one of these points of space."""
-    slack = 2 * FLAT * leaf.lengths
-    lower, upper = leaf.bounds[:, 0] - slack, leaf.bounds[:, 1] + slack
-    return any(
-        (lower[-len(corner) :] <= corner).all() and (corner <= upper[-len(corner) :]).all() for corner in corners
+def distance_to_corners(leaf: CellNode, lengths: Array, corners: Sequence[tuple[float, ...]]) -> float:
+    """Return the distance from the nearest of these points of space within which a leaf lies, along axes relative to
+    ``lengths`` (n,), the largest of them."""
+    return min(
+        float((np.abs(leaf.bounds[-len(corner) :].T - corner) / lengths[-len(corner) :]).max()) for corner in corners
     )
 
 
