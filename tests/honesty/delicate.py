@@ -163,6 +163,31 @@ def trapped_flows(rng: Draw) -> dict[str, Any]:
 
 
 @delicate
+def shocks_inside(rng: Draw) -> dict[str, Any]:
+    """ε u'' = u u' between a and -b: for a = b a shock in the middle, whose place rounding decides for small ε, else a
+    layer."""
+    length, a = number(rng, 1e-3, 1e3), number(rng, 0.2, 5)
+    share = pick(rng, 1.0, place(rng, 0.3, 0.9))
+    eps = number(rng, 1e-3, 0.3 if share == 1.0 else 0.05)  # over a and half the length
+    strength, centre = a, 1 - 2 * eps * np.arctanh(share) if share < 1 else 0.0
+    if share == 1.0:
+        for _ in range(200):
+            strength = a / np.tanh(strength / a / (2 * eps))
+    half = length / 2
+
+    def exact(points: np.ndarray) -> np.ndarray:
+        x = points[:, 0] / half - 1
+        return -strength * np.tanh(strength / a * (x - centre) / (2 * eps))
+
+    return {
+        "equations": {"equation": f"{eps * a * half!r}*u_xx = u*u_x"}, "sides": {"x": (0.0, length)},
+        "conditions": {"left": On("x=0", f"u = {a}"), "right": On(f"x={length!r}", f"u = {-share * a!r}")},
+        "exact": {"u": exact} if share < 1 or eps > 0.05 else {}, "posed": share < 1 or eps > 0.05,
+        "tol": tolerance(rng),
+    }  # fmt: skip
+
+
+@delicate
 def flames(rng: Draw) -> dict[str, Any]:
     """u' = c (u² - u³) from a spark, by Lambert's function; until it burns, or to the moment before."""
     first, c = number(rng, 1e-5, 1e-1), number(rng, 0.1, 10)

@@ -10,8 +10,15 @@ from scipy.integrate import cumulative_trapezoid
 
 import rannpde as rp
 from draws import draws, seeds
-from rannpde.pde.exit_times import ExitGrid, ScalarOperator, scalar_operator, turning_amplification
+from rannpde.pde.exit_times import (
+    ExitGrid,
+    ScalarOperator,
+    adjoint_operator,
+    scalar_operator,
+    turning_amplification,
+)
 from rannpde.pde.functions import Zero
+from rannpde.pde.start import as_state
 
 VALUES = {"boundary": "u = x"}
 DECIMAL = st.integers(-3000, 3000).map(lambda thousandths: thousandths / 1000)
@@ -118,3 +125,73 @@ def test_outflow_at_all_sides_is_right_or_undetermined(seed):
     error = abs(float(np.ravel(solution(centre[None]))[0]) - (a + 0.5 * c)) / size
     assert not solution.converged or error < 10 * tol, (error, tol)
     assert np.isinf(solution.estimate) or error < 10 * max(tol, solution.estimate), (error, solution.estimate)
+
+
+def test_the_adjoint_is_that_of_the_formula():
+    """L* φ = (a φ)'' - (b φ)' + c φ along a function, for u = x², a = 1 + u² and b = -u_x."""
+    problem = on(rp.Interval(0.5, 2), "(1 + u**2)*u_xx = 0.5*u_x**2 - 3*u")
+    points = np.linspace(0.5, 2, 7)[:, None]
+    adjoint = adjoint_operator(problem, as_state({"u": "x**2"}, problem), points)
+    assert adjoint is not None
+    x = points[:, 0]
+    # a = 1 + x⁴, b = -2x, c = 2 u u_xx + 3 = 4x² + 3
+    np.testing.assert_allclose(adjoint.diffusion[:, 0], 1 + x**4)
+    np.testing.assert_allclose(adjoint.drift[:, 0], 2 * 4 * x**3 + 2 * x)
+    np.testing.assert_allclose(adjoint.reaction, 12 * x**2 + 2 + 4 * x**2 + 3)
+
+
+def test_the_adjoint_in_the_plane_of_a_divergence_has_no_reaction():
+    problem = on(rp.Box(x=(0, 1), y=(0, 2)), "div((1 + x*y + u**2)*grad(u)) = d(sin(u)*exp(x), y)")
+    points = problem.domain.sample(20, rng=1)
+    adjoint = adjoint_operator(problem, as_state({"u": "cos(x)*y"}, problem), points)
+    assert adjoint is not None
+    np.testing.assert_allclose(adjoint.reaction, 0.0, atol=1e-12)
+
+
+def shock(eps: float, right: float, length: float = 2.0, centre: float = 0.0, more: str = "0") -> rp.Problem:
+    """ε u'' = u u' + more between 1 and another value."""
+    low, high = centre - length / 2, centre + length / 2
+    ends = {f"x={low!r}": "u = 1", f"x={high!r}": f"u = {right!r}"}
+    return rp.Problem(f"{eps * length / 2!r}*u_xx = u*u_x + {more}", rp.Interval(low, high), ends)
+
+
+@pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(draws(3, 30)))
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_a_shock_that_no_number_holds_in_its_place_is_undetermined(seed, tol):
+    """It was converged at 1e-2 with errors of 6e-2 and 1.3e-1, ten and thirty times the estimate."""
+    rng = np.random.default_rng([121, seed])
+    eps, length, centre = 10 ** rng.uniform(-3, -1.8), 10 ** rng.uniform(-2, 2), round(float(rng.uniform(-3, 3)), 2)
+    solution = rp.solve(shock(float(f"{eps:.3g}"), -1.0, float(f"{length:.3g}"), centre), tol=tol, rng=seed, seconds=4)
+    assert not solution.converged
+    assert solution.estimate > 0.1
+
+
+@pytest.mark.parametrize("eps", [0.2, 0.1, 0.06])
+def test_a_wide_shock_is_converged_and_right(eps):
+    problem = shock(eps, -1.0)
+    solution = rp.solve(problem, tol=1e-4)
+    strength = 1.0
+    for _ in range(500):
+        strength = 1 / np.tanh(strength / (2 * eps))
+    x = np.linspace(-1, 1, 401)[:, None]
+    assert solution.converged
+    np.testing.assert_allclose(solution(x), -strength * np.tanh(strength * x[:, 0] / (2 * eps)), atol=2e-4)
+
+
+@pytest.mark.parametrize("eps", [0.01, 1e-3])
+@pytest.mark.parametrize("reaction", [-1.0, 0.1, 1.0, 3.0])
+def test_a_reaction_holds_a_shock_in_its_place(eps, reaction):
+    problem = shock(eps, -1.0, more=f"({-reaction!r})*u")
+    assert turning_amplification(problem, as_state({"u": f"-tanh(x/(2*{eps!r}))"}, problem)) < 100
+
+
+@pytest.mark.parametrize("eps", [0.03, 3e-3])
+@pytest.mark.parametrize(
+    ("reaction", "determined"), [(0.3, True), (0.5, True), (1.5, True), (0.0, False), (1.0, False)]
+)
+def test_a_reaction_moves_the_small_eigenvalue_of_a_trapped_flow(eps, reaction, determined):
+    """Of ε u'' - x u' + c u with eigenvalues c - n, up to exponentially small terms: 1/|c - n| or exp(1/2ε)."""
+    problem = on(rp.Interval(-1, 1), f"{eps!r}*u_xx - x*u_x + {reaction!r}*u = 0")
+    found = turning_amplification(problem, Zero(1))
+    assert found < 100 if determined else found > 1e5

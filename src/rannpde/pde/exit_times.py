@@ -6,16 +6,23 @@ longest expected time of exit, the maximum of w with L w = -1 and w = 0 where va
 between maximum norms. Diffusion alone takes a time of the order L²/ε, and so does, up to a constant, every flow without
 divergence (Iyer, Novikov, Ryzhik, Zlatoš, SIAM J. Math. Anal. 42, 2010). Where a flow takes much longer, it is trapped
 (Freidlin, Wentzell, Random Perturbations of Dynamical Systems), and the problem is exponentially ill-conditioned.
+
+The time of exit of the adjoint operator is the norm of L⁻¹ between L¹ norms. It is what is large where a conservation
+law collects inside: at a shock of ε u'' = u u', whose place is decided by the distance of the boundary through
+exp(-distance/ε) (Laforgue, O'Malley, SIAM J. Appl. Math. 55, 1995), the linearised flow leaves, and its adjoint is
+trapped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+import sympy
 from scipy.sparse import csc_matrix
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, onenormest, splu
 from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
@@ -24,6 +31,8 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import axis_coefficients, symbol_roots
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import jets_of, root_mean_square, term_residual
+from rannpde.pde.statement.expression import Jet, differentiate, evaluate
 from rannpde.pde.tolerance import MUCH_SMALLER
 from rannpde.rounding import EPS
 
@@ -36,7 +45,35 @@ LARGEST_AMPLIFICATION = 1 / EPS
 
 
 def turning_amplification(problem: Problem, state: State) -> float:
-    """Return the factor by which a flow that is trapped amplifies residuals in the solution of a problem; 1 for others.
+    """Return the factor by which a flow that is trapped amplifies residuals: see ``trapping``."""
+    return trapping(problem, state).amplification
+
+
+@dataclass(frozen=True, eq=False)
+class Trapping:
+    """How much a flow that is trapped amplifies residuals in the solution of a problem.
+
+    amplification : the factor for residuals relative to the flow, 1 where none is trapped
+    points (M, n) : of a grid; response : residuals (M,) of the equation there → what they change in its solution (M,);
+        None where it is not known
+    """
+
+    amplification: float = 1.0
+    points: Array | None = None
+    response: Callable[[Array], Array] | None = None
+
+    def error(self, problem: Problem, state: State) -> float | None:
+        """Return the relative error that the residuals of a function leave, L⁻¹ r; None where it is not known."""
+        if self.points is None or self.response is None:
+            return None
+        (term,) = (term for term in problem.interior if term.expression.jets)
+        left = self.response(term_residual(term, state, problem.vocabulary, self.points))
+        size = root_mean_square(state.derivative(self.points, (0,) * self.points.shape[1]))
+        return root_mean_square(left) / size if size > 0 and np.isfinite(left).all() else np.inf
+
+
+def trapping(problem: Problem, state: State) -> Trapping:
+    """Return how much a flow that is trapped amplifies residuals in the solution of a problem.
 
     state : where non-linear equations are linearised
 
@@ -55,17 +92,23 @@ def turning_amplification(problem: Problem, state: State) -> float:
     >>> disc = [Problem(f"0.05*laplace(u) = {flow}", Ball((0, 0), 1), ends) for flow in flows]
     >>> [round(np.log(turning_amplification(problem, Zero(1)))) for problem in disc]
     [7, 0]
+    >>> conserved = Problem("d(0.05*u_x + x*u, x) = 0", Interval(-1, 1), ends)
+    >>> round(np.log(turning_amplification(conserved, Zero(1))))
+    8
     """
     domain = problem.domain
     if isinstance(domain, SpaceTime) or domain.dim > 3:  # too few points along each axis
-        return 1.0
+        return Trapping()
     if domain.dim == 1 and not all(_ends_with_conditions(problem)):
-        return 1.0
+        return Trapping()
     grid = ExitGrid.of(problem)
     operator = scalar_operator(problem, state, grid.points)
     if operator is not None:
-        return exit_amplification(operator, grid)
-    return float(np.exp(wronskian_barrier(problem, state, grid))) if domain.dim == 1 else 1.0
+        adjoint = adjoint_operator(problem, state, grid.points) if grid.held else None
+        one = trapping_of(operator, grid)
+        other = Trapping() if adjoint is None else trapping_of(adjoint, grid, transposed=True)
+        return max(one, other, key=lambda own: own.amplification)
+    return Trapping(float(np.exp(wronskian_barrier(problem, state, grid)))) if domain.dim == 1 else Trapping()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +130,54 @@ def scalar_operator(problem: Problem, state: State, points: Array) -> ScalarOper
     if not np.isfinite(values).all() or not (values[:, 2] > 0).all():
         return None
     return ScalarOperator(values[:, 2].T, values[:, 1].T, values[0, 0])
+
+
+def adjoint_operator(problem: Problem, state: State, points: Array) -> ScalarOperator | None:
+    """Return the adjoint of the linearised equation at points (M, n); None where it is not known.
+
+    With L u = Σ_i a_i ∂_ii u + b_i ∂_i u + c u it is L* φ = Σ_i ∂_ii (a_i φ) - ∂_i (b_i φ) + c φ. The derivatives of
+    the coefficients along the solution are formulas, in which a conservation law leaves no reaction: Σ_i ∂_ii a_i -
+    ∂_i b_i + c is the Euler operator of the equation, which vanishes for a divergence.
+    """
+    (term,) = (term for term in problem.interior if term.expression.jets)
+    expression, dim = term.expression, problem.domain.dim
+    symbols = dict(expression.symbols)
+    jets = {jet: symbol for symbol, jet in symbols.items()}
+
+    def slope(formula: sympy.Expr, axis: int) -> sympy.Expr:
+        """The derivative of a formula along an axis, with those of the jets in it."""
+        total = differentiate(formula, problem.vocabulary.symbols[axis])
+        for symbol in formula.free_symbols & symbols.keys():
+            index = tuple(order + (k == axis) for k, order in enumerate(symbols[symbol].index))
+            jet = Jet(symbols[symbol].field, index)
+            if jet not in jets:
+                jets[jet] = sympy.Dummy()
+                symbols[jets[jet]] = jet
+            total += differentiate(formula, symbol) * jets[jet]
+        return total
+
+    orders = {jet.index: partial for jet, partial in zip(expression.jets, expression.partials, strict=True)}
+    coefficients = [
+        [orders.get(tuple(k * (axis == own) for own in range(dim)), sympy.Integer(0)) for k in range(3)]
+        for axis in range(dim)
+    ]
+    if sum(orders.values()) - sum(sum(own[1:]) for own in coefficients) - coefficients[0][0] != 0:
+        return None  # mixed derivatives
+    drift = [2 * slope(second, axis) - first for axis, (_, first, second) in enumerate(coefficients)]
+    reaction = coefficients[0][0] + sum(slope(own, axis) for axis, own in enumerate(drift))
+    reaction -= sum(slope(slope(own[2], axis), axis) for axis, own in enumerate(coefficients))
+    formulas = [*drift, sympy.expand(reaction), *(own[2] for own in coefficients)]
+    if any(formula.has(sympy.Derivative, sympy.Subs) for formula in formulas):
+        return None  # a function of the user
+    known = jets_of(state, problem.fields, points, symbols.values())
+    values = term.known(points, problem.vocabulary) | {symbol: known[jet] for symbol, jet in symbols.items()}
+    numbers = [np.broadcast_to(one, len(points)) for one in evaluate(formulas, values, expression.functions)]
+    sign = np.sign(numbers[-1][0])
+    if not np.isfinite(numbers).all():
+        return None
+    return ScalarOperator(
+        sign * np.stack(numbers[dim + 1 :], axis=1), sign * np.stack(numbers[:dim], axis=1), sign * numbers[dim]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +216,43 @@ class ExitGrid:
         """Whether no value is prescribed anywhere."""
         return not any(one.any() for pair in self.exits for one in pair)
 
+    @cached_property
+    def held(self) -> bool:
+        """Whether values are prescribed everywhere."""
+        every = zip(self.neighbours, self.exits, strict=True)
+        return all((leaves[k] | (numbers[k] >= 0)).all() for numbers, leaves in every for k in range(2))
+
     def exit_time(self, operator: ScalarOperator) -> float:
-        """Return the longest expected time of exit; infinite where rounding decides.
+        """Return the longest expected time of exit; infinite where rounding decides. A reaction that lets solutions
+        grow is left out."""
+        solve = self.inverse(operator, np.maximum(-operator.reaction, 0.0))
+        if solve is None:
+            return np.inf
+        times = solve(np.ones(len(self.points)))
+        return float(times.max()) if np.isfinite(times).all() and times.min() > 0 else np.inf
+
+    def inverse_norm(self, operator: ScalarOperator) -> float:
+        """Return the norm of L⁻¹ between maximum norms, whatever the reaction; infinite where rounding decides."""
+        solve, count = self.inverse(operator, -operator.reaction), len(self.points)
+        if solve is None:
+            return np.inf
+        adjoint = LinearOperator((count, count), matvec=partial(solve, trans="T"), rmatvec=solve, dtype=float)
+        norm = float(onenormest(adjoint))
+        return norm if np.isfinite(norm) else np.inf
+
+    @property
+    def accuracy(self) -> float:
+        """Relative accuracy of eigenvalues: rates are of first order in the spacing where it resolves no layer."""
+        return float(np.max(self.spacing / np.ptp(self.points, axis=0)))
+
+    def inverse(self, operator: ScalarOperator, decay: Array) -> Callable[..., Array] | None:
+        """Return the solution operator of -L with a decay (M,) instead of the reaction; None where it is singular.
 
         Rates between neighbours are those of Scharfetter and Gummel, which are exact along an axis for a constant
-        drift: the matrix is an M-matrix for every drift, and the barriers are those of the flow. A reaction that lets
-        solutions grow is left out.
+        drift: without growth the matrix is an M-matrix for every drift, and the barriers are those of the flow.
         """
         count = len(self.points)
-        here, diagonal = np.arange(count), np.maximum(-operator.reaction, 0.0)
+        here, diagonal = np.arange(count), decay
         rows, columns, entries = [], [], []
         for axis, (pair, leaves) in enumerate(zip(self.neighbours, self.exits, strict=True)):
             for sign, numbers, leave in zip((-1, 1), pair, leaves, strict=True):
@@ -151,22 +270,37 @@ class ExitGrid:
         matrix = csc_matrix((np.concatenate([*entries, diagonal]), indices), shape=(count, count))
         checkpoint()
         try:
-            times = splu(matrix, diag_pivot_thresh=0.0).solve(np.ones(count))
+            solve: Callable[..., Array] = splu(matrix, diag_pivot_thresh=0.0).solve
         except RuntimeError:  # an exactly singular matrix
-            return np.inf
-        return float(times.max()) if np.isfinite(times).all() and times.min() > 0 else np.inf
+            return None
+        return solve
 
 
-def exit_amplification(operator: ScalarOperator, grid: ExitGrid) -> float:
-    """Return the longest time of exit of a flow over the time in which it crosses the domain, where it is trapped."""
+def trapping_of(operator: ScalarOperator, grid: ExitGrid, transposed: bool = False) -> Trapping:
+    """Return the longest time of exit of a flow, and it over the time in which it crosses the domain, where it is
+    trapped.
+
+    transposed : whether it is the adjoint of the equation
+
+    A reaction that lets solutions grow moves the small eigenvalue of a trapped flow away from zero, as for a shock of
+    ε u'' = u u' - u, or another one to zero, as in ε u'' = x u' - u. The norm of the inverse on the grid tells, up to
+    the accuracy of its eigenvalues.
+    """
     if grid.closed or not operator.drift.any():
-        return 1.0
+        return Trapping()
     still = ScalarOperator(operator.diffusion, 0 * operator.drift, 0 * operator.reaction)
     longest = grid.exit_time(operator)
     if MUCH_SMALLER * longest <= grid.exit_time(still):
-        return 1.0
+        return Trapping()
     rate = float((np.abs(operator.drift) / np.ptp(grid.points, axis=0)).sum(axis=1).max())
-    return float(np.clip(rate * longest, 1.0, LARGEST_AMPLIFICATION))
+    decay = np.maximum(-operator.reaction, 0.0)
+    if (operator.reaction > 0).any():
+        norm = grid.inverse_norm(operator)
+        if rate * norm * grid.accuracy < 1.0:
+            longest, decay = norm, -operator.reaction
+    solve = grid.inverse(operator, decay)
+    response = solve if solve is None or not transposed else partial(solve, trans="T")
+    return Trapping(float(np.clip(rate * longest, 1.0, LARGEST_AMPLIFICATION)), grid.points, response)
 
 
 def bernoulli(z: Array) -> Array:

@@ -21,7 +21,7 @@ from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import without_smoothing
-from rannpde.pde.exit_times import turning_amplification
+from rannpde.pde.exit_times import Trapping, trapping
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
@@ -37,7 +37,7 @@ class Conditioning:
 
     points (M, n) : held-out points; timed : whether cells of space are integrated in time, which has checks of its own
     integration : of an initial value problem of one coordinate that is not linear
-    turning : the amplification by a trapped flow, 1 for none; stability : that of residuals with random signs
+    trapping : by a flow that is trapped; stability : that of residuals with random signs
     defect : the relative error by residuals of their present size, on a line or where nothing smooths them
     means : what the means of residuals over cells leave
     undetermined : why the problem does not determine its solution, where that is known
@@ -49,7 +49,7 @@ class Conditioning:
     rng: np.random.Generator
     timed: bool
     integration: IntegrationCheck | None
-    turning: float = 1.0
+    trapping: Trapping = field(default_factory=Trapping)
     stability: float = 0.0
     defect: float = 0.0
     means: MeanDefect = field(default_factory=MeanDefect)
@@ -70,6 +70,11 @@ class Conditioning:
     def blow_up(self) -> float | None:
         """Where the solution of a non-linear initial value problem becomes infinite."""
         return None if self.integration is None else self.integration.blow_up
+
+    @property
+    def turning(self) -> float:
+        """The amplification by a trapped flow, 1 for none."""
+        return self.trapping.amplification
 
     @property
     def amplification(self) -> float:
@@ -94,7 +99,16 @@ class Conditioning:
     def linearise(self, state: State) -> None:
         """Measure the amplification by a trapped flow, which may depend on the solution."""
         if self.line or self.flows:
-            self.turning = turning_amplification(self.problem, state)
+            self.trapping = trapping(self.problem, state)
+
+    def trapped_error(self, state: State, residual: float) -> float:
+        """Return the relative error that residuals leave where a flow is trapped: defect times stability, as residuals
+        of two iterations may have the same sign.
+
+        residual : the relative one, or rounding, for equations whose response to residuals is not known
+        """
+        error = self.trapping.error(self.problem, state)
+        return self.turning * residual if error is None else error
 
     def compare_means(
         self, system: CellsSystem | None, now: DiscreteSolution, sizes: Array, degree: int, change: float, rounded: bool

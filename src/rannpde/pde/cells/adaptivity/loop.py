@@ -96,7 +96,7 @@ class CellsLoop:
         self.last: DiscreteSolution | None = None
         self.grade_at_crossings = self.graded = False
         self.phase = 0.0
-        self.agree = self.broken = False
+        self.agree = self.broken = self.settled = False  # settled: linearised where iterations agree
         self.ended: Status | None = None
         begins = not timed and self.stationary.origin is not None and not problem.linear
         integration = IntegrationCheck(problem, tol) if begins else None
@@ -131,7 +131,7 @@ class CellsLoop:
             # agreement of two iterations on the whole interval shows nothing
             estimate = np.inf
         if not status.converged:
-            estimate = max(estimate, conditioning.irremovable)
+            estimate = np.inf if conditioning.turning > MOST_AMPLIFICATION else max(estimate, conditioning.irremovable)
         iterations = tuple(self.estimator.iterations)
         ending = Ending(
             status, estimate, self.tol, iterations[-1].residual, self.estimator.residual_tolerance, len(iterations),
@@ -198,7 +198,8 @@ class CellsLoop:
         if self.dim == 1:
             tree = resolve_layers(tree, self.problem, state, self.degree, tol)
         tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
-        self.conditioning.linearise(state)
+        if self.problem.linear:  # otherwise it may depend on the guess
+            self.conditioning.linearise(state)
         if self.dim == 1 or self.conditioning.turning > 1:
             self.threshold = min(self.threshold, self.tol / self.conditioning.turning)
         return tree
@@ -223,10 +224,14 @@ class CellsLoop:
         self.last, self.sizes = now, sampled_sizes(values, self.sizes)
         estimate = self.estimator.estimate()
         conditioning, system = self.conditioning, self.stationary.system
-        if estimate <= self.tol and not self.problem.linear and self.in_time is None:
+        self.settled = self.problem.linear or estimate <= self.tol
+        if not self.problem.linear and self.in_time is None and (self.settled or conditioning.flows):
             conditioning.linearise(now.network)
-        if conditioning.turning > 1:  # defect times stability: residuals of two iterations may have the same sign
-            estimate = max(estimate, conditioning.turning * max(whole, self._rounding))
+        if conditioning.turning > 1:
+            error = conditioning.trapped_error(now.network, max(whole, self._rounding))
+            if error > self.tol >= estimate:
+                self._lower_threshold(now, error)
+            estimate = max(estimate, error)
         # on a line one more iteration is cheap: where many cells were split, agreement may be by chance
         widths = [one.width for one in self.estimator.iterations[-2:]]
         alike = self.dim > 1 or widths[-1] < self.tuning.similar_mesh_ratio * widths[0]
@@ -283,7 +288,7 @@ class CellsLoop:
         if now.rank_deficient and self._small and len(self.estimator.iterations) > 1:
             return Status.UNDETERMINED
         conditioning = self.conditioning
-        if conditioning.turning > MOST_AMPLIFICATION:
+        if self.settled and conditioning.turning > MOST_AMPLIFICATION:
             return Status.UNDETERMINED
         if self.agree and (
             conditioning.irremovable or conditioning.undetermined is not None or conditioning.limited_by_rounding
@@ -296,9 +301,8 @@ class CellsLoop:
             conditioning.undetermined = integration.several or integration.departure
             if conditioning.undetermined is not None:
                 return Status.UNDETERMINED
-        if self.agree and conditioning.defect > self.tol:  # cells are split although two iterations agree
-            reduction = max(self.tol / conditioning.defect, self.tuning.max_threshold_reduction)
-            self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
+        if self.agree and conditioning.defect > self.tol:
+            self._lower_threshold(now, conditioning.defect)
         elif self.agree and not self._fails_residual_check(now):
             return Status.CONVERGED
         if self.monitor.exhausted:
@@ -306,6 +310,11 @@ class CellsLoop:
         if estimate <= self.tol:  # unmarked cells now prevent convergence
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         return Status.STALLED if self.estimator.stagnated(self.record.best_estimate <= self.tol) else None
+
+    def _lower_threshold(self, now: DiscreteSolution, error: float) -> None:
+        """Mark cells although two iterations agree, for residuals that leave an error above the tolerance."""
+        reduction = max(self.tol / error, self.tuning.max_threshold_reduction)
+        self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
 
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
         """Return whether iterations that agree fail the residual check; more cells are marked then."""
