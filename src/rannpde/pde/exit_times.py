@@ -33,8 +33,8 @@ from rannpde.pde.intrinsic import axis_coefficients, symbol_roots
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of, root_mean_square, term_residual
 from rannpde.pde.statement.expression import Jet, differentiate, evaluate
-from rannpde.pde.tolerance import MUCH_SMALLER
-from rannpde.rounding import EPS
+from rannpde.pde.tolerance import COMPARABLE
+from rannpde.rounding import EPS, ROOT_ROUNDED
 
 EXIT_GRID_POINTS = 1681
 """Points of the grid on a bounding box, and points of each condition that tell where it stands."""
@@ -104,10 +104,11 @@ def trapping(problem: Problem, state: State) -> Trapping:
     grid = ExitGrid.of(problem)
     operator = scalar_operator(problem, state, grid.points)
     if operator is not None:
-        adjoint = adjoint_operator(problem, state, grid.points) if grid.held else None
-        one = trapping_of(operator, grid)
-        other = Trapping() if adjoint is None else trapping_of(adjoint, grid, transposed=True)
-        return max(one, other, key=lambda own: own.amplification)
+        adjoint = adjoint_operator(problem, state, grid.points)
+        either = [trapping_of(operator, grid)]
+        if adjoint is not None and grid.same_conditions(operator, adjoint):
+            either.append(trapping_of(adjoint, grid, transposed=True))
+        return max(either, key=lambda one: one.amplification)
     return Trapping(float(np.exp(wronskian_barrier(problem, state, grid)))) if domain.dim == 1 else Trapping()
 
 
@@ -216,11 +217,15 @@ class ExitGrid:
         """Whether no value is prescribed anywhere."""
         return not any(one.any() for pair in self.exits for one in pair)
 
-    @cached_property
-    def held(self) -> bool:
-        """Whether values are prescribed everywhere."""
-        every = zip(self.neighbours, self.exits, strict=True)
-        return all((leaves[k] | (numbers[k] >= 0)).all() for numbers, leaves in every for k in range(2))
+    def same_conditions(self, operator: ScalarOperator, adjoint: ScalarOperator) -> bool:
+        """Whether an operator and its adjoint have the same conditions: values, or slopes where no flow passes."""
+        passing = [np.abs(one.drift) > ROOT_ROUNDED * np.abs(one.drift).max() for one in (operator, adjoint)]
+        return not any(
+            ((numbers < 0) & ~leaves & one[:, axis]).any()
+            for one in passing
+            for axis, sides in enumerate(zip(self.neighbours, self.exits, strict=True))
+            for numbers, leaves in zip(*sides, strict=True)
+        )
 
     def exit_time(self, operator: ScalarOperator) -> float:
         """Return the longest expected time of exit; infinite where rounding decides. A reaction that lets solutions
@@ -290,7 +295,7 @@ def trapping_of(operator: ScalarOperator, grid: ExitGrid, transposed: bool = Fal
         return Trapping()
     still = ScalarOperator(operator.diffusion, 0 * operator.drift, 0 * operator.reaction)
     longest = grid.exit_time(operator)
-    if MUCH_SMALLER * longest <= grid.exit_time(still):
+    if COMPARABLE * longest <= grid.exit_time(still):
         return Trapping()
     rate = float((np.abs(operator.drift) / np.ptp(grid.points, axis=0)).sum(axis=1).max())
     decay = np.maximum(-operator.reaction, 0.0)
