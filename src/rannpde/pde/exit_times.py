@@ -167,7 +167,7 @@ def adjoint_operator(problem: Problem, state: State, points: Array) -> ScalarOpe
     drift = [2 * slope(second, axis) - first for axis, (_, first, second) in enumerate(coefficients)]
     reaction = coefficients[0][0] + sum(slope(own, axis) for axis, own in enumerate(drift))
     reaction -= sum(slope(slope(own[2], axis), axis) for axis, own in enumerate(coefficients))
-    formulas = [*drift, sympy.expand(reaction), *(own[2] for own in coefficients)]
+    formulas = [*drift, reaction, *(own[2] for own in coefficients)]
     if any(formula.has(sympy.Derivative, sympy.Subs) for formula in formulas):
         return None  # a function of the user
     known = jets_of(state, problem.fields, points, symbols.values())
