@@ -21,11 +21,11 @@ from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.degeneracy import several_solutions
 from rannpde.pde.discontinuities import without_smoothing
-from rannpde.pde.exit_times import Trapping, trapping
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.tolerance import COMPARABLE, ILL_POSED_RATIO, MUCH_SMALLER
+from rannpde.pde.trapping import Trapping, trapping
 
 MOST_AMPLIFICATION = float(np.finfo(float).eps) ** -0.5
 """Stability constant above which no residual in floating-point numbers is small enough."""

@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.exit_times import EXIT_GRID_POINTS, turning_amplification
+from rannpde.pde.exit_times import EXIT_GRID_POINTS
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.intrinsic import WAVE_DAMPING
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet, constant
+from rannpde.pde.trapping import turning_amplification
 from rannpde.pde.trefftz.geometry import JOINED_ENDS, PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.segments import BoundarySegment
