@@ -137,9 +137,8 @@ def turning_points(rng: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@delicate
-def trapped_flows(rng: Draw) -> dict[str, Any]:
-    """ε Δu = ± x·∇u in a disc: outflow along the whole circle, or inflow and a hump inside.
+def carried_in_disc(rng: Draw, name: str) -> tuple[str, str, Callable[[np.ndarray], np.ndarray]]:
+    """ε Δu = ± x·∇u in a disc: outflow along the whole circle, or inflow and a hump inside; the value on the circle.
 
     Solutions are r^m M(m/2, m + 1, ±r²/2ε) cos mθ, with Kummer's function M.
     """
@@ -155,10 +154,29 @@ def trapped_flows(rng: Draw) -> dict[str, Any]:
         growth = np.exp((squared - 1) / (2 * eps)) if sign > 0 else 1.0
         return mean + (z**m).real * growth * profile(squared) / profile(np.ones(1))[0]
 
+    equation = f"{eps!r}*laplace({name}) = {sign}*(x*{name}_x + y*{name}_y)"
+    return equation, f"{name} = {mean} + {('x', 'x**2 - y**2', 'x**3 - 3*x*y**2')[m - 1]}", exact
+
+
+@delicate
+def trapped_flows(rng: Draw) -> dict[str, Any]:
+    """A field in a disc that is carried outwards or inwards."""
+    equation, circle, exact = carried_in_disc(rng, "u")
     return {
-        "equations": {"equation": f"{eps!r}*laplace(u) = {sign}*(x*u_x + y*u_y)"}, "shape": "disc",
-        "sides": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, "exact": {"u": exact}, "tol": tolerance(rng),
-        "conditions": {"circle": On("boundary", f"u = {mean} + {('x', 'x**2 - y**2', 'x**3 - 3*x*y**2')[m - 1]}")},
+        "equations": {"equation": equation}, "shape": "disc", "sides": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)},
+        "exact": {"u": exact}, "tol": tolerance(rng), "conditions": {"circle": On("boundary", circle)},
+    }  # fmt: skip
+
+
+@delicate
+def trapped_systems(rng: Draw) -> dict[str, Any]:
+    """Two of them, the first with a share of what the second leaves, which is nothing."""
+    (first, one, u), (second, other, v) = (carried_in_disc(rng, name) for name in "uv")
+    left, right = second.split(" = ")
+    return {
+        "equations": {"first": f"{first} + {pick(rng, 0, number(rng, 0.1, 10))}*({left} - {right})", "second": second},
+        "shape": "disc", "sides": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, "exact": {"u": u, "v": v},
+        "tol": pick(rng, 5e-2, 1e-2, tolerance(rng)), "conditions": {"circle": On("boundary", [one, other])},
     }  # fmt: skip
 
 

@@ -240,10 +240,15 @@ def test_equations_in_another_order_are_the_same():
     )
 
 
-def test_a_rotation_of_two_trapped_fields_frees_them():
-    """ε Δ - x·∇ of both has the eigenvalue 0, nearly; with ±v and ∓u they are ±i."""
+@pytest.mark.parametrize("unit", [1.0, 3e-7, 2e9])
+def test_a_rotation_of_two_trapped_fields_frees_them(unit):
+    """ε Δ - x·∇ of both has the eigenvalue 0, nearly; with ±v and ∓u they are ±i, in any unit of v."""
     flow = "x*{0}_x + y*{0}_y"
-    system = [f"0.02*laplace(u) = {flow.format('u')} + v", f"0.02*laplace(v) = {flow.format('v')} - u"]
+    couplings = f"{unit!r}*v", f"{1 / unit!r}*u"
+    system = [
+        f"0.02*laplace(u) = {flow.format('u')} + {couplings[0]}",
+        f"0.02*laplace(v) = {flow.format('v')} - {couplings[1]}",
+    ]
     problem = rp.Problem(system, rp.Ball((0, 0), 1), {"boundary": ["u = x", "v = 0.7 + y"]})
     assert turning_amplification(problem, Zero(2)) < 30
 
@@ -271,3 +276,10 @@ def test_trapped_systems_are_not_converged_and_wrong(seed):
     solution = rp.solve(plane_system(eps, str(rng.choice(["0", "0.3*v"]))), tol=tol, rng=seed, seconds=4)
     error = abs(float(solution(np.zeros((1, 2)))[0, 1]) - 0.7)  # the mean over the circle
     assert not solution.converged or error < 3 * tol
+
+
+@pytest.mark.parametrize("coupling", ["v_x", "0.3*laplace(v)", "laplace(v) - y*v_x + v"])
+def test_derivatives_of_a_field_that_does_not_depend_on_another_couple_in_one_direction(coupling):
+    alone = turning_amplification(plane_system(0.02, "0"), Zero(2))
+    assert turning_amplification(plane_system(0.02, coupling), Zero(2)) == pytest.approx(alone, rel=1e-6)
+    assert turning_amplification(plane_system(0.02, coupling, "u"), Zero(2)) == 1  # not known

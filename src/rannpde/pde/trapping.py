@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 import sympy
+from scipy.linalg import matrix_balance
 from scipy.sparse import bmat, csc_matrix, diags
 from scipy.sparse.linalg import LinearOperator, onenormest
 
@@ -124,7 +125,7 @@ def trapping(problem: Problem, state: State) -> Trapping:
 
 @dataclass(frozen=True, eq=False)
 class EllipticBlock:
-    """An equation of a system with second derivatives of one field, and first derivatives of no other.
+    """An equation of a system that determines one field, with the others given.
 
     field : the number of its field; grid : with the exits of that field
     coupling : numbers of other fields → their coefficients (M,); transposed : whether it is the adjoint of the equation
@@ -148,29 +149,58 @@ class EllipticBlock:
 
 def elliptic_blocks(problem: Problem, state: State, grid: ExitGrid) -> list[EllipticBlock] | None:
     """Return the linearised equations in the order of the fields; None where they are not elliptic of second order, or
-    coupled by derivatives."""
+    coupled by derivatives in a circle.
+
+    Where an equation has derivatives of other fields, and these do not depend on its own, the operator is triangular,
+    and its inverse contains those of the blocks.
+    """
     coefficients = axis_coefficients(problem, state, grid.points)
     if coefficients is None or coefficients.shape[1] != 3 or not np.isfinite(coefficients).all():
         return None
-    leading = (coefficients[:, 2] != 0).any(axis=(0, 1))  # of an equation (row) in a field (column)
-    if not ((leading.sum(axis=0) == 1).all() and (leading.sum(axis=1) == 1).all()):
+    derivatives = (coefficients[:, 1:] != 0).any(axis=(0, 1, 2))  # in an equation (row) of a field (column)
+    rows = matched_equations(derivatives)
+    if rows is None:
         return None
-    if (coefficients[:, 1] != 0).any(axis=(0, 1))[~leading].any():
+    triangular = int(derivatives.sum()) > len(rows)
+    if triangular and matched_equations(derivatives | (coefficients[0, 0] != 0).any(axis=0)) is None:
         return None
     terms = [term for term in problem.interior if term.expression.jets]
     blocks = []
     for field, name in enumerate(problem.fields):
-        row = int(np.argmax(leading[:, field]))
+        row = rows[field]
         values = coefficients[..., row, field]  # (n, 3, M)
         sign = np.sign(values[0, 2, 0])
         if not (sign * values[:, 2] > 0).all():
             return None
         operator = ScalarOperator(sign * values[:, 2].T, sign * values[:, 1].T, sign * values[0, 0])
-        others = {k: sign * coefficients[0, 0, :, row, k] for k in range(len(problem.fields)) if k != field}
-        coupling = {k: one for k, one in others.items() if one.any()}
+        others = [] if triangular else [k for k in range(len(rows)) if k != field]
+        coupling = {k: sign * coefficients[0, 0, :, row, k] for k in others if coefficients[0, 0, :, row, k].any()}
         own = grid.of_field(problem, name) if field else grid
         blocks.append(EllipticBlock(terms[row], field, own, operator, coupling))
     return blocks
+
+
+def matched_equations(occurs: Array) -> list[int] | None:
+    """Return for each field the equation that holds no other but those that are matched before; None where there is
+    none.
+
+    occurs (F, F) : whether an equation (row) holds a field (column)
+
+    >>> matched_equations(np.array([[True, True], [False, True]]))
+    [0, 1]
+    >>> matched_equations(np.array([[False, True], [True, False]]))
+    [1, 0]
+    >>> matched_equations(np.array([[True, True], [True, True]]))
+    """
+    left, rows = occurs.copy(), [-1] * len(occurs)
+    for _ in rows:
+        alone = np.flatnonzero(left.sum(axis=1) == 1)
+        if not len(alone):
+            return None
+        field = int(np.argmax(left[alone[0]]))
+        rows[field] = int(alone[0])
+        left[:, field] = left[alone[0]] = False
+    return rows
 
 
 def adjoint_operator(problem: Problem, term: Term, field: str, state: State, points: Array) -> ScalarOperator | None:
@@ -254,10 +284,15 @@ def trapping_of(blocks: Sequence[EllipticBlock]) -> Trapping:
 
 def inverse_norm(blocks: Sequence[EllipticBlock]) -> float:
     """Return the norm of the inverse of coupled equations between maximum norms, whatever their reactions; infinite
-    where rounding decides."""
+    where rounding decides. The fields are in units in which they act on each other alike."""
+    strengths = np.eye(len(blocks))
+    for block in blocks:
+        for k, values in block.coupling.items():
+            strengths[block.field, k] = np.abs(values).max()
+    units = matrix_balance(strengths, permute=False, separate=True)[1][0]
     rows: list[list[csc_matrix | None]] = []
     for block in blocks:
-        couplings = {k: diags(-values) for k, values in block.coupling.items()}
+        couplings = {k: diags(-values * units[k] / units[block.field]) for k, values in block.coupling.items()}
         own = block.grid.matrix(block.operator, -block.operator.reaction)
         rows.append([own if k == block.field else couplings.get(k) for k in range(len(blocks))])
     matrix = csc_matrix(bmat(rows))
