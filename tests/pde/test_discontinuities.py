@@ -9,7 +9,15 @@ import pytest
 
 import rannpde as rp
 from draws import some
-from rannpde.pde.discontinuities import corner_jumps, error_over_difference, jumps, shock_advice, without_smoothing
+from rannpde.pde.discontinuities import (
+    corner_jumps,
+    error_over_difference,
+    initial_smoothness,
+    jumps,
+    shock_advice,
+    without_smoothing,
+)
+from rannpde.pde.problem.evolution import evolution_form
 
 PLANE = rp.Box(x=(0, 1.3), y=(-0.2, 0.7))
 TUBE = rp.SpaceTime(t=(0, 0.5), x=(0, 1))
@@ -64,10 +72,26 @@ def test_a_jump_differs_from_a_kink_a_square_root_and_a_bump():
     assert not jumps(np.ones(9))
 
 
+@pytest.mark.parametrize(
+    ("start", "power"),
+    [
+        ("where(x < 0.4, 1, 0)", 0.5), ("abs(x - 0.31)", 1.5), ("max(0, min(x - 0.2, 0.5 - x))", 1.5), ("x", np.inf),
+        ("0.3", np.inf), ("0", np.inf), ("sin(40*x)", np.inf), ("abs(x - 0.31)**3", np.inf),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e6])
+def test_the_smoothness_of_initial_values_in_any_unit(start, power, unit):
+    conditions = {"start": rp.On("t=0", f"u = {unit!r}*({start})"), "in": rp.On("x=0", "u = 0")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem = rp.Problem("u_t + u_x = 0", TUBE, conditions)
+    assert initial_smoothness(evolution_form(problem)) == power
+
+
 def test_errors_at_a_jump_exceed_the_difference_of_similar_resolutions():
     """At equal rates the factor follows d² = e_coarse² - e²; a resolution that is far coarser hides nothing."""
-    assert error_over_difference(2.0) > error_over_difference(4.0) > 1
-    assert error_over_difference(1e60) < 1e-3
+    assert error_over_difference(2.0, 0.5) > error_over_difference(4.0, 0.5) > 1
+    assert error_over_difference(1e60, 0.5) < 1e-3
 
 
 @pytest.mark.parametrize(

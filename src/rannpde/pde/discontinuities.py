@@ -1,12 +1,14 @@
 """Jumps that a solution keeps: where nothing smooths them, smooth functions converge slowly, and estimates know it.
 
-Transport carries a jump of its data along, and a conservation law makes one of smooth data. The L² error of a method
-of order p in steps h at a jump is of the order of h^(p/(2(p+1))), whatever the accuracy elsewhere, so that two
-solutions of similar resolution differ by much less than their error.
+Transport carries a jump of its data along, and a conservation law makes one of smooth data. A method of order p in
+steps h smooths it over a length of the order of h^(p/(p+1)). The L² error at a jump is the root of that, and at a kink
+its power 3/2, whatever the accuracy elsewhere, so that two solutions of similar resolution differ by less than their
+error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -15,6 +17,7 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
+from rannpde.rounding import ROOT_ROUNDED
 
 LINE_INTERVALS = 2**12
 """Intervals of a line along which initial values are sampled."""
@@ -51,29 +54,42 @@ def jumps(values: Array) -> bool:
     return near > 0.5**0.5 * far
 
 
-def initial_values_jump(evolution: Evolution) -> bool:
-    """Whether initial values jump along one of the axes of space, through its middle."""
+def initial_smoothness(evolution: Evolution) -> float:
+    """The power of a length over which initial values are smoothed that is the L² error: 1/2 where they jump along one
+    of the axes of space, through its middle, 3/2 where they have a kink there, and infinity elsewhere."""
+    powers = [np.inf]
+    for values in _initial_lines(evolution):
+        slopes = np.diff(values)
+        bent = np.ptp(slopes) > ROOT_ROUNDED * np.abs(slopes).max()  # by more than rounding
+        powers.append(0.5 if jumps(values) else 1.5 if bent and jumps(slopes) else np.inf)
+    return min(powers)
+
+
+def _initial_lines(evolution: Evolution) -> Iterator[Array]:
+    """The initial values of each component along each axis, through the middle."""
     bounds = evolution.domain.space.bounds
     for axis, (lower, upper) in enumerate(bounds):
         points = np.tile(bounds.mean(axis=1), (LINE_INTERVALS + 1, 1))
         points[:, axis] = np.linspace(lower, upper, LINE_INTERVALS + 1)
         for name, order in evolution.orders.items():
             component = Component(name, 0)
-            if order and component in evolution.initial and jumps(evolution.initial_values(component, points)):
-                return True
-    return False
+            if order and component in evolution.initial:
+                yield evolution.initial_values(component, points)
 
 
-def error_over_difference(factor: float) -> float:
-    """The L² error at a jump over the difference to a solution with ``factor`` times the tolerance in time.
+def error_over_difference(factor: float, power: float) -> float:
+    """The L² error at a jump or a kink over the difference to a solution with ``factor`` times the tolerance in time.
 
-    A step is tol^(1/(p+1)) long, and the error is e = step^(p/(2(p+1))) = tol^(p/(2(p+1)²)). The finer solution holds
-    more of the frequencies of the same jump, so that differences are orthogonal: d² = e_coarse² - e².
+    A step is tol^(1/(p+1)) long, and the error is a power of the length over which that smooths, e = step^(power
+    p/(p+1)) = tol^(power p/(p+1)²). The finer solution holds more of the frequencies of the same jump, so that
+    differences are orthogonal: d² = e_coarse² - e².
 
-    >>> round(error_over_difference(4.0), 1), round(error_over_difference(2.0), 1)
-    (2.2, 3.1)
+    >>> [round(error_over_difference(factor, 0.5), 1) for factor in (4.0, 2.0)]  # a jump
+    [2.2, 3.1]
+    >>> [round(error_over_difference(factor, 1.5), 1) for factor in (4.0, 2.0)]  # a kink
+    [1.1, 1.7]
     """
-    rate = factor ** (STEP_ORDER / (2 * (STEP_ORDER + 1) ** 2))
+    rate = factor ** (power * STEP_ORDER / (STEP_ORDER + 1) ** 2)
     return float((rate**2 - 1) ** -0.5)
 
 
@@ -82,7 +98,7 @@ def shock_advice(problem: Problem | None) -> str:
     if problem is None or not without_smoothing(problem):
         return ""
     evolves = not problem.obstacles
-    return ADVICE if not problem.linear or (evolves and initial_values_jump(evolution_form(problem))) else ""
+    return ADVICE if not problem.linear or (evolves and initial_smoothness(evolution_form(problem)) < 1) else ""
 
 
 def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:

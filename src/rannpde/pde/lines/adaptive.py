@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.errors import MethodError
 from rannpde.pde.adaptivity.loop import ERROR_SHARE, AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
-from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
+from rannpde.pde.discontinuities import error_over_difference, initial_smoothness, without_smoothing
 from rannpde.pde.lines.comparison import SolutionSamples, rounding_error
 from rannpde.pde.lines.settings import IterationSettings, LinesResult
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
@@ -158,9 +158,9 @@ class LinesIterations:
             and self.kind.tolerances[len(self.record.iterations) - 1] <= self.settings.tol
         ):
             self.differences.append(self.difference)
-        if before is None and without_smoothing(now.evolution.problem) and initial_values_jump(now.evolution):
+        if before is None and without_smoothing(now.evolution.problem):
             first, second = self.kind.tolerances[-2:] if len(self.kind.tolerances) > 1 else (2.0, 1.0)
-            self.share = error_over_difference(first / second)
+            self.share = max(ERROR_SHARE, error_over_difference(first / second, initial_smoothness(now.evolution)))
         if earlier is None:
             return np.inf
         if self._undetermined:
