@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, ArrayMap
 from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
@@ -75,6 +75,36 @@ def _initial_lines(evolution: Evolution) -> Iterator[Array]:
             component = Component(name, 0)
             if order and component in evolution.initial:
                 yield evolution.initial_values(component, points)
+
+
+def averaged_at_jumps(function: ArrayMap, nodes: Array, weights: Array, lower: float) -> Array:
+    """Return the values (Q,) of a function of points (M, 1) at the nodes (Q,) of a quadrature rule, averaged at jumps.
+
+    A node stands for an interval as long as its weight; in order these begin at ``lower`` (a node of a Gauss rule lies
+    in its own). The value of one in which the function jumps is the mean over it. The rule then integrates a jump as
+    if it were between two nodes, where it would miss the height of the jump times a part of the spacing; and what
+    is conserved would be wrong by that for all times.
+
+    >>> nodes, weights = np.linspace(0.05, 0.95, 10), np.full(10, 0.1)
+    >>> values = averaged_at_jumps(lambda points: np.where(points[:, 0] < 0.269, 1.0, 0.0), nodes, weights, 0.0)
+    >>> values.round(2).tolist(), round(float(weights @ values), 12)
+    ([1.0, 1.0, 0.69, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0.269)
+    """
+    order = np.argsort(nodes)
+    values: Array = np.array(function(nodes[:, None]), dtype=float)
+    left, right, below, above = nodes[order[:-1]], nodes[order[1:]], values[order[:-1]], values[order[1:]]
+    change = np.abs(above - below)
+    for _ in range(np.finfo(float).nmant):  # towards the half that changes more
+        middle = 0.5 * (left + right)
+        between = np.asarray(function(middle[:, None]), dtype=float)
+        first = np.abs(between - below) > np.abs(above - between)
+        left, below = np.where(first, left, middle), np.where(first, below, between)
+        right, above = np.where(first, middle, right), np.where(first, between, above)
+    edges = lower + np.cumsum(weights[order])[:-1]  # between the intervals of neighbours
+    height = np.where(np.abs(above - below) > 0.5**0.5 * change, above - below, 0.0)
+    values[order[:-1]] += height * np.maximum(edges - left, 0.0) / weights[order[:-1]]
+    values[order[1:]] -= height * np.maximum(left - edges, 0.0) / weights[order[1:]]
+    return values
 
 
 def error_over_difference(factor: float, power: float) -> float:

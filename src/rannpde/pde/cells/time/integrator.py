@@ -213,11 +213,16 @@ class CellIntegrator:
                 return stages
             self.cached_factors.drop(h)
         self.cached_factors.make_room()
-        cached = self.cached_factors[h] = self._factorised(time, h, states, guess)
-        stages = self._simplified_newton(cached, time, h, states, guess)
-        if stages is None:
+        # steps before may have left noise in cells with large residuals, which grows where it is extrapolated
+        for start in (guess, np.tile(states[0], (len(self.tableau), 1))):
+            cached = self.cached_factors[h] = self._factorised(time, h, states, start)
+            stages = self._simplified_newton(cached, time, h, states, start)
+            if stages is not None:
+                return stages
             self.cached_factors.drop(h)
-        return stages
+            if self.linear:
+                break
+        return None
 
     def _factorised(self, time: float, h: float, states: list[Array], guess: Array) -> CachedFactors:
         middle = len(self.tableau) // 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import require
 from rannpde.network.export import one_layer
 from rannpde.network.network import pack_features
+from rannpde.pde.discontinuities import averaged_at_jumps
 from rannpde.pde.lines.features.basis import FeatureBasis, Rule, build_basis, feature_table
 from rannpde.pde.lines.solution import by_component
 from rannpde.pde.problem.evolution import Component, Evolution, constraints_of
@@ -88,8 +89,13 @@ class Galerkin:
         """z at the first time (n,)."""
         state = np.empty(self.unknowns)
         for component, block in self.slices.items():
-            basis = self.bases[component.field]
-            state[block] = basis.project(self.evolution.initial_values(component, basis.rule.points))
+            basis, values = self.bases[component.field], partial(self.evolution.initial_values, component)
+            nodes, weights = basis.rule.points, basis.rule.weights
+            if nodes.shape[1] == 1:
+                lower = float(self.evolution.domain.space.bounds[0, 0])
+                state[block] = basis.project(averaged_at_jumps(values, nodes[:, 0], weights, lower))
+            else:
+                state[block] = basis.project(values(nodes))
         return state
 
     def size(self, change: Array) -> float:
