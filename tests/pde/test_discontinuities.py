@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -131,8 +132,8 @@ def test_rules_integrate_jumps_between_their_nodes_exactly(seed):
     lower, length, panels = rng.uniform(-3, 3), 10 ** rng.uniform(-3, 3), int(rng.integers(3, 9))
     local, shares = np.polynomial.legendre.leggauss(6)
     edges = lower + length * np.sort(np.append(rng.uniform(0, 1, panels - 1), [0.0, 1.0]))
-    nodes = np.concatenate([(a + b) / 2 + (b - a) / 2 * local for a, b in zip(edges[:-1], edges[1:], strict=True)])
-    weights = np.concatenate([(b - a) / 2 * shares for a, b in zip(edges[:-1], edges[1:], strict=True)])
+    nodes = np.concatenate([(a + b) / 2 + (b - a) / 2 * local for a, b in itertools.pairwise(edges)])
+    weights = np.concatenate([(b - a) / 2 * shares for a, b in itertools.pairwise(edges)])
     order = rng.permutation(len(nodes))
     places = lower + length * np.array([0.23, 0.61, 0.9])
     heights = rng.standard_normal(3)
