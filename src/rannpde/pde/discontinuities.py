@@ -61,7 +61,7 @@ def initial_smoothness(evolution: Evolution) -> float:
     for values in _initial_lines(evolution):
         slopes = np.diff(values)
         bent = np.ptp(slopes) > ROOT_ROUNDED * np.abs(slopes).max()  # by more than rounding
-        powers.append(0.5 if jumps(values) else 1.5 if bent and jumps(slopes) else np.inf)
+        powers.append(1 / 2 if jumps(values) else 3 / 2 if bent and jumps(slopes) else np.inf)
     return min(powers)
 
 

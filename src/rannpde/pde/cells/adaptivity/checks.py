@@ -11,6 +11,7 @@ from rannpde.arrays import Array, ArrayMap
 from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.functions import State
+from rannpde.pde.intrinsic import axis_coefficients
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes, jets_of, term_residual
 from rannpde.pde.tolerance import COMPARABLE, MUCH_SMALLER
@@ -66,18 +67,20 @@ def defect_error(
     return float((np.sqrt(np.sum(values**2, axis=0)) / sizes).max())
 
 
-def transported_error(problem: Problem, state: State, points: Array) -> float:
-    """Return a bound of the relative error that residuals leave where nothing smooths them, as in transport and waves.
+def transported_error(problem: Problem, state: State, points: Array, lengths: Array | None = None) -> float:
+    """Return a bound of the relative error that residuals leave where hardly anything smooths them, as in transport.
 
     They add up along characteristics. An equation that is solved for the highest derivative in time, of order m, has
     ‖e‖ ≤ (2T/π)^m ‖r‖ in the L² norm over space and time, with equality for m = 1 where r has one sign along each
     characteristic. At a kink it does: least squares smooth it, by the same amount at all times and in all iterations.
+    Diffusion damps what varies over the length of a cell in a time of its own, if that is shorter.
 
-    points (M, n) : held-out points
+    points (M, n) : held-out points; lengths (M,) : of the cells around them, in space
     """
     values = state.derivative(points, (0,) * points.shape[1])
     sizes = dict(zip(problem.fields, field_sizes(np.sqrt(np.mean(values**2, axis=0))), strict=True))
     duration = 2 / np.pi * float(np.ptp(problem.domain.bounds[0]))
+    damping = np.zeros(len(points)) if lengths is None else damping_rates(problem, state, points, np.pi / lengths)
     squares: dict[str, float] = {}
     for term in problem.interior:
         jets = jets_of(state, problem.fields, points, term.expression.jets)
@@ -87,8 +90,25 @@ def transported_error(problem: Problem, state: State, points: Array) -> float:
             order, k = max(rates)
             field, rate = list(jets)[k].field, np.broadcast_to(partials[k], len(points))
             left = np.divide(residual, rate, out=np.zeros(len(points)), where=rate != 0)
-            squares[field] = squares.get(field, 0.0) + float(np.mean((duration**order * left / sizes[field]) ** 2))
+            left = left * (duration / np.maximum(1.0, duration * damping)) ** order / sizes[field]
+            squares[field] = squares.get(field, 0.0) + float(np.mean(left**2))
     return float(np.sqrt(max(squares.values(), default=0.0)))
+
+
+def damping_rates(problem: Problem, state: State, points: Array, wavenumbers: Array) -> Array:
+    """Return the rates (M,) at which waves of these wavenumbers (M,) are damped at points (M, 2) of time and one
+    coordinate, the least of several fields: the real part of the symbol with frozen coefficients; infinite where the
+    equations are not of first order in time in every field, and 0 where waves grow."""
+    coefficients = axis_coefficients(problem, state, points)  # of time and space, by order
+    if coefficients is None or coefficients.shape[1] < 2:
+        return np.full(len(points), np.inf)
+    in_time, space = coefficients[0, 1], coefficients[1, 1:]
+    symbol = sum((space[k] * (1j * wavenumbers[:, None, None]) ** (k + 1) for k in range(len(space))), 0j * in_time)
+    try:
+        rates = np.linalg.eigvals(np.linalg.solve(in_time.astype(complex), symbol)).real.min(axis=1)
+    except np.linalg.LinAlgError:
+        return np.full(len(points), np.inf)
+    return np.maximum(rates, 0.0)
 
 
 @dataclass(frozen=True)

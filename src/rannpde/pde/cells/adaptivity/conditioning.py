@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.adaptivity.checks import (
     MeanDefect,
     defect_error,
@@ -59,6 +60,8 @@ class Conditioning:
         self.line = self.problem.domain.dim == 1 and not self.timed
         self.suspect = may_be_ill_conditioned(self.problem)
         self.transported = not self.timed and without_smoothing(self.problem)
+        evolves = not self.timed and isinstance(self.problem.domain, SpaceTime) and self.problem.domain.dim == 2
+        self.damped = evolves and not self.transported and not self.problem.incomplete
         self.flows = any(jet.order == 1 for term in self.problem.interior for jet in term.expression.jets)
 
     @property
@@ -144,6 +147,10 @@ class Conditioning:
             self.stability = stability_constant(system, now, sizes, self.points, self.rng)
         if self.transported:
             self.defect = transported_error(self.problem, now.network, self.points)
+        elif self.damped:
+            tree = now.mesh.tree
+            lengths = np.array([leaf.lengths[1] for leaf in tree.leaves])[tree.locate(self.points)]
+            self.defect = transported_error(self.problem, now.network, self.points, lengths)
         if not self.line or self.limited_by_rounding:
             return
         if not self.problem.linear:
