@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from time import process_time
 
 import numpy as np
 import pytest
 
 import rannpde as rp
 from draws import draws
-from rannpde.pde.cells.adaptivity.checks import transported_error
+from rannpde.pde.budget import timed_by
+from rannpde.pde.cells.adaptivity.checks import damping_rates, transported_error
+from rannpde.pde.functions import Zero
 from rannpde.pde.start import as_state
 
 
@@ -78,3 +81,55 @@ def test_kinks_that_are_carried_along_are_converged_only_if_right(seed):
         solution = rp.solve(problem, tol=tol, method="cells", rng=seed, seconds=60)
     assert solution.converged
     assert solution.errors()["u"] < 1.2 * tol
+
+
+@pytest.mark.parametrize(
+    ("equations", "rate"),
+    [
+        ("u_t + 3*u_x = 0.02*u_xx", lambda k: 0.02 * k**2),
+        ("5*u_t = -2*u_xxxx + u", lambda k: 0.4 * k**4),
+        ("u_t = u_xxx - u*u_x", lambda k: 0 * k),
+        ("u_t = -0.1*u_xx", lambda k: 0 * k),
+        (["u_t = v_xx", "v_t = -u_xx"], lambda k: 0 * k),
+        (["u_t = 2*u_xx + v_xx", "v_t = 3*v_xx"], lambda k: 2 * k**2),
+        ("u_xx = sin(t)", lambda k: np.inf + k),
+    ],
+)
+def test_waves_are_damped_as_the_symbol_says(equations, rate):
+    problem = rp.Problem(equations, rp.SpaceTime(t=(0, 1), x=(0, 1)), incomplete=True)
+    points, wavenumbers = problem.domain.sample(5, rng=1), np.array([0.1, 1.0, 3.0, 20.0, 1e3])
+    found = damping_rates(problem, Zero(len(problem.fields)), points, wavenumbers)
+    np.testing.assert_allclose(found, rate(wavenumbers), rtol=1e-6, atol=1e-9 * wavenumbers.max() ** 3)
+
+
+@pytest.mark.parametrize("length", [0.3, 0.1, 0.03])
+def test_diffusion_shortens_the_time_over_which_residuals_add_up(length):
+    """Sharp where it damps little over the length of a cell, and smaller where it damps much."""
+    problem = rp.Problem(
+        "u_t + 0.7*u_x = 1e-4*u_xx", rp.SpaceTime(t=(0, 1), x=(0, 1)),
+        {"start": rp.On("t=0", "u = 1"), "around": rp.Periodic("x")}, exact={"u": "1"},
+    )  # fmt: skip
+    wrong = as_state({"u": f"1 + 1e-3*t*cos({np.pi / length!r}*(x - 0.7*t))"}, problem)
+    points = problem.domain.sample(4000, rng=2)
+    error = np.sqrt(np.mean((wrong(points) - 1) ** 2))
+    free = transported_error(problem, wrong, points)
+    damped = transported_error(problem, wrong, points, np.full(len(points), length))
+    assert error < damped <= free
+    assert damped == pytest.approx(free / max(1.0, 2 / np.pi * 1e-4 * (np.pi / length) ** 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waves", [24, 12])
+def test_a_small_wave_that_hardly_any_diffusion_damps_is_not_missed(waves):
+    """No residual of a cell was large, and two iterations agreed to a fiftieth of the error."""
+    decay = f"exp(-5.42e-05*({2 * waves}*pi)**2*t)"
+    exact = f"sin(2*pi*(x - 0.666*t)) + 0.0161*{decay}*sin({2 * waves}*pi*(x - 0.666*t))"
+    force = "5.42e-05*4*pi**2*sin(2*pi*(x - 0.666*t))"
+    problem = rp.Problem(
+        f"u_t + 0.666*u_x = 5.42e-05*u_xx + {force}", rp.SpaceTime(t=(0, 1), x=(0, 1)),
+        {"start": rp.On("t=0", f"u = {exact.replace('*t', '*0')}"), "around": rp.Periodic("x")}, exact={"u": exact},
+    )  # fmt: skip
+    with warnings.catch_warnings(), timed_by(process_time):
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        solution = rp.solve(problem, tol=1e-3, method="cells", rng=824, seconds=60)
+    assert not solution.converged or solution.errors()["u"] < 2e-3
