@@ -12,9 +12,9 @@ from scipy.special import dawsn
 
 import rannpde as rp
 from draws import covering, draws, some
-from rannpde.pde.exit_times import turning_amplification
 from rannpde.pde.functions import Zero
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
+from rannpde.pde.trapping import turning_amplification
 
 ENDS = {"ends": rp.On("boundary", "u = 0")}
 MIDDLE = np.array([[0.5]])
