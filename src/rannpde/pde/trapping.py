@@ -103,7 +103,7 @@ def trapping(problem: Problem, state: State) -> Trapping:
     >>> conserved = Problem("d(0.05*u_x + x*u, x) = 0", Interval(-1, 1), ends)
     >>> round(np.log(turning_amplification(conserved, Zero(1))))
     8
-    >>> both = {"rim": On("boundary", ["u = x", "v = 1"])}
+    >>> both = {"circle": On("boundary", ["u = x", "v = 1"])}
     >>> system = ["0.05*laplace(u) = x*u_x + y*u_y + v", "0.05*laplace(v) = v - x*v_x"]
     >>> round(np.log(turning_amplification(Problem(system, Ball((0, 0), 1), both), Zero(2))))
     7
@@ -285,11 +285,11 @@ def trapping_of(blocks: Sequence[EllipticBlock]) -> Trapping:
 def inverse_norm(blocks: Sequence[EllipticBlock]) -> float:
     """Return the norm of the inverse of coupled equations between maximum norms, whatever their reactions; infinite
     where rounding decides. The fields are in units in which they act on each other alike."""
-    strengths = np.eye(len(blocks))
+    magnitudes = np.eye(len(blocks))
     for block in blocks:
         for k, values in block.coupling.items():
-            strengths[block.field, k] = np.abs(values).max()
-    units = matrix_balance(strengths, permute=False, separate=True)[1][0]
+            magnitudes[block.field, k] = np.abs(values).max()
+    units = matrix_balance(magnitudes, permute=False, separate=True)[1][0]
     rows: list[list[csc_matrix | None]] = []
     for block in blocks:
         couplings = {k: diags(-values * units[k] / units[block.field]) for k, values in block.coupling.items()}
